@@ -23,7 +23,14 @@ WORKERS = 5 * CLIENTS # a server that proxies to itself has two for a request; a
 MPMS = {"event": f"ServerLimit 1\nStartServers 1\nThreadsPerChild {WORKERS}\nMaxRequestWorkers {WORKERS}\n"
                  f"MinSpareThreads 1\nMaxSpareThreads {WORKERS}",
         "prefork": f"ServerLimit {WORKERS}\nStartServers {WORKERS}\nMinSpareServers 1\nMaxSpareServers {WORKERS}\n"
-                   f"MaxRequestWorkers {WORKERS}"}
+                   f"MaxRequestWorkers {WORKERS}",
+        "one": "ServerLimit 1\nStartServers 1\nThreadLimit 4\nThreadsPerChild 4\nMaxRequestWorkers 4\nProtocols h2c http/1.1",
+        "child": "ServerLimit 1\nStartServers 1\nMaxRequestWorkers 1\nAddType text/plain .txt\n"
+                 "AddOutputFilterByType DEFLATE text/plain"} # both recorded
+MODULE = {"one": "mpm_event env http2", "child": "mpm_prefork deflate"}
+FIGURES = [("ns", "time by the clock of a request", "ns", statistics.median), ("us", "CPU time of the server for a request", "us", statistics.median),
+           ("soon", f"PSS of all its processes {SOON} s after the load", "MiB", statistics.median),
+           ("later", f"PSS of all its processes {LATER} s after the load", "MiB", statistics.median)]
 LABELS = [f"event {page}" for page in PAGES] + ["prefork static", "prefork all"]
 
 
@@ -47,7 +54,7 @@ def free_port():
 
 
 def configuration(directory, mpm, port):
-    names = f"mpm_{mpm} authz_core mime dir autoindex include filter alias proxy proxy_http".split()
+    names = f"{MODULE.get(mpm, f'mpm_{mpm}')} authz_core mime dir autoindex include filter alias proxy proxy_http".split()
     user = "User www-data\nGroup www-data\n" if os.getuid() == 0 else ""
     return "".join(f"LoadModule {name}_module {MODULES}/mod_{name}.so\n" for name in names) + f"""{MPMS[mpm]}
 {user}ServerRoot {directory}
@@ -107,22 +114,22 @@ def memory_mib(pids):
 
 
 @contextlib.contextmanager
-def serving(contestant, mpm):
-    """A server in a directory and a process group of its own, on a port of 127.0.0.1."""
+def serving(contestant, mpm, recorded=None):
+    """A server in a directory and a process group of its own, on a port of 127.0.0.1; or recorded, in that environment."""
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
         directory.chmod(0o755) # children of root run as another user
         make_site(directory / "site")
         port = free_port()
         (directory / "httpd.conf").write_text(configuration(directory, mpm, port))
-        environment = {"PATH": contest.SYSTEM_PATH, "LC_ALL": "C", "REAP_OPTIONS": contestant.options}
+        environment = recorded or {"PATH": contest.SYSTEM_PATH, "LC_ALL": "C", "REAP_OPTIONS": contestant.options}
         if contestant.preload:
             environment.update(LD_PRELOAD=contestant.preload, LD_LIBRARY_PATH=os.path.dirname(contestant.preload))
-        server = subprocess.Popen([contestant.program, "-f", directory / "httpd.conf", "-DFOREGROUND"], env=environment,
+        server = subprocess.Popen([contestant.program, "-f", directory / "httpd.conf", "-X" if mpm == "one" else "-DFOREGROUND"], env=environment,
                                   start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             until = time.monotonic() + 20
-            children = WORKERS if mpm == "prefork" else 1
+            children = {"prefork": WORKERS, "one": 0}.get(mpm, 1)
             while b" 200 " not in answer(port, "/page.txt")[:20] or len(processes(server)) <= children:
                 if server.poll() is not None or time.monotonic() > until:
                     errors = directory / "error.log"
@@ -167,7 +174,7 @@ def once(build, contestant, case):
         time.sleep(SOON)
         soon = memory_mib(pids)
         time.sleep(LATER - SOON)
-        return {"rate": requests / took, "us": 1e6 * cpu / requests, "soon": soon, "later": memory_mib(pids)}
+        return {"ns": 1e9 * took / requests, "us": 1e6 * cpu / requests, "soon": soon, "later": memory_mib(pids)}
 
 
 def plan_apache(build, options):
@@ -185,21 +192,3 @@ def plan_apache(build, options):
     for case in cases:
         case.seconds = max(1, round(options.seconds or 2))
     return [Work(contestants, cases, 5, once)]
-
-
-def show_apache(build, options, works):
-    for work in works:
-        for figure, what, cell in (("rate", "requests a second", "{:.0f}"),
-                                   ("us", "CPU time of the server for a request, us", "{:.1f}"),
-                                   ("soon", f"PSS of all its processes {SOON} s after the load, MiB", "{:.2f}"),
-                                   ("later", f"PSS of all its processes {LATER} s after the load, MiB", "{:.2f}")):
-            contest.print_table(f"apache: {what}, median", [""] + [c.name for c in work.contestants], [
-                [case.label] + [contest.middle(c, case, figure, cell, statistics.median) for c in work.contestants]
-                for case in work.cases])
-        ours, stock = work.contestants[:2]
-        rows = []
-        for case in work.cases:
-            ratios = [contest.round_to(ours, stock, case, figure) for figure in ("rate", "us", "soon", "later")]
-            rows.append([case.label] + [ours.cell(case, f"{r:.3f}" if r else "") for r in ratios])
-        contest.print_table("apache: reap to stock, median of the rounds' ratios",
-                            ["", "requests a second", "CPU time", f"PSS, {SOON} s", f"PSS, {LATER} s"], rows)

@@ -8,9 +8,6 @@
  *     small       as mixed, with 8 to 256 B
  *     large       the same with 64 KiB to 4 MiB, a word of each page written
  *     huge        the same with 4 to 16 MiB
- *     larson      each thread replaces random ones of 1000 blocks of 10 to 100 bytes, and leaves them to its
- *                 successor, a new thread
- *     threadtest  each thread allocates 1000 objects of 8 bytes, frees them, again and again
  *     reaps       each thread makes reaps of objects as mixed has them, below a root of its own, and destroys
  *                 them; status 77 where there are no reaps
  *
@@ -38,7 +35,6 @@ enum {
     THREADS_MAX = 256, LOOPS_MAX = 1024, PAGE = 4096,
     SMALL = 128,                   /* bytes, of the small half of mixed */
     EXCHANGED = 256,               /* objects that wait for another thread to free them */
-    SERVED = 1000, GENERATION = 20000, BATCH = 1000,
     REAP_OBJECTS = 40
 };
 /* clang-format on */
@@ -158,38 +154,6 @@ static void phases_thread(struct worker *worker)
     }
 }
 
-/* --- the papers' ----------------------------------------------------------------------------- */
-
-static void *larson_generation(void *worker_)
-{
-    struct worker *worker = worker_;
-    for (int i = 0; i < GENERATION && goes_on(); i++) {
-        void **slot = &worker->objects[measure_random(&worker->state) % SERVED];
-        give(worker, *slot);
-        *slot = measure_touch(take(worker, 10 + measure_random(&worker->state) % 91));
-    }
-    return NULL;
-}
-
-/* That a thread waits for its successor is no sleep of malloc's: here sleeps are not told. */
-static void larson_thread(struct worker *worker)
-{
-    while (goes_on()) {
-        pthread_t id;
-        measure_need(pthread_create(&id, NULL, larson_generation, worker) == 0, "no thread");
-        pthread_join(id, NULL);
-    }
-}
-
-static void threadtest_thread(struct worker *worker)
-{
-    while (goes_on()) {
-        for (int i = 0; i < BATCH; i++) worker->objects[i] = measure_touch(take(worker, 8));
-        for (int i = 0; i < BATCH; i++) give(worker, worker->objects[i]);
-    }
-    memset(worker->objects, 0, BATCH * sizeof *worker->objects);
-}
-
 /* --- reaps ----------------------------------------------------------------------------------- */
 
 static void (*create)(void **reap, void **parent);
@@ -245,8 +209,6 @@ static const struct workload {
     {"small", churn_thread, {8, 256, 65536, false, false}},
     {"large", churn_thread, {64 << 10, 4 << 20, 64, false, true}},
     {"huge", churn_thread, {(4 << 20) + 1, 16 << 20, 16, false, true}},
-    {"larson", larson_thread, {0, 0, 0, false, false}},
-    {"threadtest", threadtest_thread, {0, 0, 0, false, false}},
     {"reaps", reaps_thread, {8, 128 << 10, 0, true, false}},
 };
 
@@ -286,7 +248,7 @@ static void run_threads(double seconds)
     pthread_t ids[THREADS_MAX];
     pthread_barrier_init(&all_there, NULL, (unsigned)threads + 1);
     for (int i = 0; i < threads; i++) {
-        int n = sizes->objects / threads > SERVED ? sizes->objects / threads : SERVED;
+        int n = sizes->objects / threads + 1;
         workers[i].state = 2463534242u + (uint32_t)i * 2654435761u;
         workers[i].objects = zeroed((size_t)n, sizeof(void *));
         measure_need(pthread_create(&ids[i], NULL, run_thread, &workers[i]) == 0, "no thread");
@@ -314,10 +276,10 @@ static void run(double seconds)
     }
     measure_need(operations > 0, "no operation was done");
     measure_print(atomic_load(&last_end) - start, operations);
-    print_calls("malloc", &began, ns_a_tick);
-    print_calls("free", &ended, ns_a_tick);
+    calls_print("malloc", &began, ns_a_tick);
+    calls_print("free", &ended, ns_a_tick);
     measure_print_named("used", (long long)used);
-    if (workload->run != larson_thread) measure_print_named("sleeps", (long long)sleeps);
+    measure_print_named("sleeps", (long long)sleeps);
 }
 
 /* --- the others ------------------------------------------------------------------------------ */

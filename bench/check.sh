@@ -3,7 +3,8 @@
 # The instructions of the hot paths are no more than those of bench/steps.expected, by 3 %, and by none in calls of less
 # than 50: malloc and free, reapMalloc and reapFree as a region and as a heap, plain, shared and limited, the life of a
 # reap, and APR's pools on reaps.
-# check.sh record writes that file, or the one that STEPS_EXPECTED names.
+# check.sh record writes that file, or the one that STEPS_EXPECTED names. check.sh show prints all counts, with the atomic
+# instructions among them, and those of the mallocs that are here.
 #
 # Counts of one compiler with its flags repeat exactly; others have others. So the file begins with what they depend on,
 # and where that differs this is skipped, and says what differs. Of memset and memcpy libc has one for each kind of CPU:
@@ -51,6 +52,14 @@ setarch -R true 2>/dev/null || skip "addresses are random here, and some counts 
 key >"$tmp/key"
 REAP_OPTIONS=stats=1 LD_PRELOAD=$build/.libs/libreap-malloc.so /bin/true 2>&1 | grep -q 'path rseq' ||
     skip "no restartable sequences here"
+if [ "${1:-}" = show ]; then
+    for library in "$build/.libs/libreap-malloc.so" '' $(/sbin/ldconfig -p | grep -oE '/.*lib(jemalloc.so.2|mimalloc.so.2|tcmalloc_minimal.so.4|tbbmalloc_proxy.so.2)$'); do
+        echo "${library:-glibc}: bytes; instructions of malloc, atomic ones; of free, atomic ones"
+        "$build/bench/steps" "$library" || exit
+    done
+    echo "reaps: instructions, atomic ones, call"
+    exec "$build/bench/steps_reap"
+fi
 if [ "${1:-}" != record ]; then
     sed -n '/^[a-z]/p' "$expected" >"$tmp/recorded_key"
     if ! cmp -s "$tmp/key" "$tmp/recorded_key"; then

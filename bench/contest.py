@@ -2,7 +2,6 @@
 """Contestants, interleaved rounds, and tables: what all the benchmarks' suites share."""
 import contextlib
 import hashlib
-import math
 import os
 import re
 import signal
@@ -12,6 +11,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from reporting import ratios
 
 # By name: the library, and Debian's package.
 PEERS = {"jemalloc": ("libjemalloc.so.2", "libjemalloc2"), "mimalloc": ("libmimalloc.so.2", "libmimalloc2.0"),
@@ -69,11 +70,11 @@ class Work:
 
 
 class Suite:
-    """A benchmark of several works: plan(build, options) says which, and show(build, options, works) prints them after
-    they were measured. Each of its figures is a key of the runs, what it is, its unit, and how rounds are summed up."""
+    """A benchmark of several works: plan(build, options) says which. Each of its figures is a key of the runs, what it is,
+    its unit, and how rounds are summed up; a table of each group of cases has it. show(works) prints what is no such table."""
 
-    def __init__(self, plan, show, figures=()):
-        self.plan, self.show, self.figures = plan, show, figures
+    def __init__(self, plan, figures=(), show=None, groups=None):
+        self.plan, self.show, self.figures, self.groups = plan, show, figures, groups
 
 
 def besides(options):
@@ -88,13 +89,13 @@ def setting(directory, name):
         return re.search(rf"^{name} =(.*)", makefile.read(), re.MULTILINE)[1].strip()
 
 
-def compile_beside(directory, sources, program, library):
+def compile_beside(directory, sources, program, library, *also):
     """A program as it is here, compiled as the other build is, with what its reap.h puts inline, and linked to its
     library."""
     here = os.path.dirname(os.path.abspath(__file__))
     words = " ".join(setting(directory, name) for name in ("CC", "CPPFLAGS", "REAP_CFLAGS", "CFLAGS", "LDFLAGS")).split()
     words += ["-D_GNU_SOURCE", "-I" + os.path.join(directory, setting(directory, "srcdir"), "include"), f"-I{here}",
-              *(f"{here}/{source}" for source in sources), "-o", program, f"-L{directory}/.libs",
+              *(f"{here}/{source}" for source in sources), "-o", program, *also, f"-L{directory}/.libs",
               f"-Wl,-rpath,{directory}/.libs", f"-l{library}", "-lpthread"]
     compiled = subprocess.run(words, text=True, capture_output=True)
     if compiled.returncode:
@@ -228,24 +229,27 @@ def uses_its_malloc(build, contestant, case):
 # --- rounds -------------------------------------------------------------------------------------------------------
 
 class Progress:
-    """On a terminal one line that changes; in a log a line every ten seconds."""
+    """On a terminal one line that changes; in a log a line every ten seconds, and what stays."""
 
-    def __init__(self, total):
+    def __init__(self, total=0):
         self.total, self.done, self.last, self.terminal = total, 0, time.monotonic(), sys.stderr.isatty()
 
     def step(self, text):
         self.done += 1
-        line = f"{self.done:4}/{self.total}  {text}"
+        self.line(f"{self.done:4}/{self.total}  {text}")
+
+    def line(self, text, stays=False):
         if self.terminal:
-            sys.stderr.write(f"\r{line}\033[K")
-        elif time.monotonic() - self.last >= 10:
+            sys.stderr.write(f"\r\033[K{text[:150]}" + "\n" * stays)
+        elif stays or time.monotonic() - self.last >= 10:
             self.last = time.monotonic()
-            sys.stderr.write(line + "\n")
+            sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
     def end(self):
         if self.terminal:
             sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
 
 
 def measure(build, work, rounds=None):
@@ -310,10 +314,6 @@ def verify(build, contestants, cases):
 
 # --- tables -------------------------------------------------------------------------------------------------------
 
-def geometric_mean(values):
-    return math.exp(statistics.fmean(math.log(value) for value in values))
-
-
 def best_peer(contestants, case, figure, summary=min):
     """The least of what the others need."""
     return min((summary(c.figures(case, figure)) for c in contestants if c.peer and c.figures(case, figure)),
@@ -336,16 +336,8 @@ def round_to(contestant, other, case, figure):
     return statistics.median(a / b for a, b in zip(mine, theirs)) if mine and theirs and min(theirs) > 0 else None
 
 
-def round_ratio(contestant, ours, case):
-    ratio_ = round_to(contestant, ours, case, "ns")
-    return contestant.cell(case, f"{ratio_:.2f}" if ratio_ else "")
-
-
 def middle(contestant, case, figure, form="{:.2f}", summary=statistics.median):
-    return middle_of(contestant.figures(case, figure), contestant, case, form, summary)
-
-
-def middle_of(values, contestant, case, form, summary=statistics.median):
+    values = contestant.figures(case, figure)
     return contestant.cell(case, form.format(summary(values)) if values else "")
 
 
@@ -370,28 +362,45 @@ def print_figures(title, contestants, cases, figure, form, summary=min):
         rows.append([case.label] + cells + [f"{r:.3f}" if r else "-" for r in shown])
     means = [[ratio(c, contestants, case, figure, summary) for case in cases] for c in contestants]
     medians = [ratio(ours, contestants, case, figure, statistics.median) for case in cases]
-    means = [geometric_mean(r for r in all_ if r) if any(all_) else None for all_ in means + [means[0], medians]]
+    means = [ratios.geometric_mean(r for r in all_ if r) if any(all_) else None for all_ in means + [means[0], medians]]
     rows.append(["geometric mean, to the best"] + [f"{m:.3f}" if m else "-" for m in means]
                 + [""] * len(yardsticks))
     print_table(title, [""] + [c.name for c in contestants] + ["ours/best", "of medians"]
                 + [f"ours/{c.name}" for c in yardsticks], rows)
 
 
+FORMS = {"ns": "{:.1f}", "s": "{:.3f}", "MiB": "{:.1f}", "us": "{:.1f}", "KiB a pool": "{:.2f}", "ratio": "{:.3f}"}
+
+
+def show(name, suite, works):
+    """A table of each figure, as far as somebody has it, and what the suite itself prints."""
+    for work in works:
+        for group, labels in (suite.groups or {"": None}).items():
+            cases = [case for case in work.cases if labels is None or case.label in labels]
+            for key, what, unit, summary in suite.figures:
+                having = [case for case in cases if any(c.figures(case, key) for c in work.contestants)]
+                how = {min: "minimum", max: "maximum"}.get(summary, "median")
+                print_figures(f"{name}{', ' * bool(group)}{group}: {what}{' in ' * bool(unit)}{unit}, {how}", work.contestants,
+                              having, key, FORMS.get(unit, "{:.0f}"), summary)
+    if suite.show:
+        suite.show(works)
+
+
 def print_beside(suite, contestants, cases):
     """Ours over that of another build: of times the median of ratios within rounds, and minima; of RSS medians."""
     for other in [c for c in contestants if c.beside]:
-        rows, ratios = [], []
+        rows, found = [], []
         for case in cases:
             row = [round_to(contestants[0], other, case, figure) for figure in ("ns", "cpu")]
             row += [to_other(contestants[0], other, case, figure) for figure in ("ns", "cpu")]
             row.append(to_other(contestants[0], other, case, "rss", statistics.median))
             if any(row):
-                ratios.append(row)
+                found.append(row)
                 rows.append([case.label] + [f"{r:.3f}" if r else "-" for r in row])
-        means = [geometric_mean(r for r in column if r) if any(column) else None for column in zip(*ratios)]
+        means = [ratios.geometric_mean(r for r in column if r) if any(column) else None for column in zip(*found)]
         rows.append(["geometric mean"] + [f"{m:.3f}" if m else "-" for m in means])
         print_table(f"{suite}: this build to {other.name}; above 1: this one needs more", ["", "clock, of rounds",
-                    "CPU, of rounds", "clock, minima", "CPU, minima", "RSS, medians"], rows if ratios else [])
+                    "CPU, of rounds", "clock, minima", "CPU, minima", "RSS, medians"], rows if found else [])
 
 
 def rows_of(suite, contestants, cases):
@@ -412,8 +421,3 @@ def counters(errors):
              "transfers": r"transfers (\d+)", "held": r"peak held (\d+)"}
     found = {name: [int(n) for n in re.findall(pattern, errors)] for name, pattern in names.items()}
     return {name: max(values, default=0) if name == "held" else sum(values) for name, values in found.items()}
-
-
-def asked(errors):
-    """What asked.c told: for each process the most bytes, allocations, frees."""
-    return re.findall(r"asked: most (\d+) bytes, allocations (\d+), frees (\d+)", errors)

@@ -19,14 +19,6 @@ static inline void *pool_get(struct pool *pool, size_t size) { return reapMalloc
 static inline void pool_clear(struct pool *pool) { reapFreeAll(&pool->reap); }
 static inline void pool_end(struct pool *pool) { reapDestroy(&pool->reap); }
 
-#define POOL_COUNTS
-static inline size_t pool_held(struct pool *pool)
-{
-    struct reap_stats stats;
-    reapStats(&pool->reap, &stats);
-    return stats.chunk_bytes;
-}
-
 #define POOL_FREES
 static inline void pool_put(struct pool *pool, void *object, size_t size)
 {

@@ -27,7 +27,6 @@
  *                                     parent), pool_get_passed(pool, size), pool_put_passed(pool, object)
  *     POOL_TOLD                       it has room for the objects that it was told of, and for no more
  *     POOL_ONCE                       it looks at each access: programs do a fortieth of their work
- *     POOL_COUNTS                     pool_held(pool), the bytes that it has of whoever is below it
  *     POOL_STACKS                     objects younger than a struct mark end together: pool_mark(pool, mark),
  *                                     and pool_release(pool, mark), which the mark does not outlive. The last
  *                                     object may change: pool_resize_last(pool, object, old size, size) and

@@ -8,8 +8,7 @@
  *               program has other pools too, as request
  *
  * They tell, in KiB: grown, by how much what is resident grew; asked, the sum of the sizes, each rounded up
- * to 16; and held, what the pool itself says that it has. fall tells full, fell and later in the place of
- * grown, and of held full_held and so on.
+ * to 16. fall tells full, fell and later in the place of grown.
  *
  * The struct pool counts as the pool's: it is memory that the user has for it.
  */
@@ -94,9 +93,6 @@ static uint64_t hold(void)
     }
     tell("grown", measure_resident() - before);
     tell("asked", (long)(bytes / 1024));
-#ifdef POOL_COUNTS
-    tell("held", (long)(pool_held(&pool) / 1024));
-#endif
     return objects;
 }
 
@@ -111,16 +107,6 @@ static void replace_some(struct pool *pool, struct used *objects, int n, int tim
     }
 }
 
-static void tell_memory(struct pool *pool, long before, const char *name, const char *held_name)
-{
-    tell(name, measure_resident() - before);
-#ifdef POOL_COUNTS
-    tell(held_name, (long)(pool_held(pool) / 1024));
-#else
-    (void)pool, (void)held_name;
-#endif
-}
-
 static uint64_t fall(void)
 {
     static struct used objects[FALL];
@@ -132,20 +118,20 @@ static uint64_t fall(void)
     pool_child(&pool, &root, 0);
     for (int i = 0; i < FALL; i++) get_one(&pool, &objects[i], sizes[i % SIZES]);
     replace_some(&pool, objects, FALL, FALL, &state);
-    tell_memory(&pool, before, "full", "full_held");
+    tell("full", measure_resident() - before);
     for (int left = FALL; left > FALL_LEFT; left--) {
         replace_some(&pool, objects, left, 1, &state);
         struct used *one = &objects[measure_random(&state) % (uint32_t)left];
         put_one(&pool, one);
         *one = objects[left - 1];
     }
-    tell_memory(&pool, before, "fell", "fell_held");
+    tell("fell", measure_resident() - before);
     for (int i = 0; i < FALL_SLICES; i++) {
         replace_some(&pool, objects, FALL_LEFT, FALL_SLICE, &state);
         request_below(&root, 1);
         usleep(FALL_PAUSE);
     }
-    tell_memory(&pool, before, "later", "later_held");
+    tell("later", measure_resident() - before);
     return 2 * FALL - FALL_LEFT;
 }
 #endif

@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import contest # noqa: E402
 import run # noqa: E402
-from reporting import charts, machine, page, plan, ratios, results, rounds # noqa: E402
+from reporting import charts, figures, machine, page, plan, ratios, results, rounds # noqa: E402
 
 PATIENCE = 40 # seconds, after which a run hangs
 
@@ -25,9 +25,10 @@ def parser():
     own.add_argument("--minutes", type=float, help=f"for how long to measure at most; {plan.MINUTES} if not given, {plan.QUICK_MINUTES} with --quick")
     own.add_argument("--page", action="store_true", help="measures nothing: the page, from what is there")
     own.add_argument("--pictures", metavar="DIR", help="writes the main figures there, for doc/figures.md, too")
+    own.add_argument("--figures", metavar="PAGE", help="measures what this page shows, doc/figures.md, and writes its parts anew")
+    own.add_argument("--parts", type=figures.names_of, default="", help=f"of the page: {' '.join(figures.PARTS)}; all if none")
     own.add_argument("--suites", type=lambda text: text.split(","), help="only these, separated by commas")
     own.add_argument("--patience", type=float, default=PATIENCE, help="seconds, after which a run hangs; %(default)s if not given")
-    own.add_argument("--compare", metavar="DIR", help="the results of another report: which rankings differ; nothing else")
     return own
 
 
@@ -85,37 +86,10 @@ def ours_failed(blocks):
                               for name, run in r.runs.items() if "failed" in run and (b.key, name) in ours))
 
 
-# --- two reports -----------------------------------------------------------------------------------------------------------
-
-def figures(view):
-    """Figures of each case that is on the page, by contestant."""
-    return {(group.suite, group.figure, panel.label): {cell.name: cell.figure for cell in panel.cells if cell.figure and cell.figure.value > 0}
-            for question in view.questions for group in question.groups for panel in view.panels[id(group)]}
-
-
-def compare(view, other_view):
-    """Prints which rankings two reports disagree on though the gap is clear in both; the number of those that both hold
-    for settled, as the page does: more rounds than one, and a spread that is less than the gap."""
-    one, other = figures(view), figures(other_view)
-    both, n_pairs, n_found, n_settled = sorted(set(one) & set(other)), 0, 0, 0
-    for case in both:
-        here, there = one[case], other[case]
-        n = len(set(here) & set(there))
-        n_pairs += n * (n - 1) // 2
-        for a, b, ratio, ratio_there in ratios.contradictions({name: f.value for name, f in here.items()},
-                                                              {name: f.value for name, f in there.items()}):
-            settled = all(ratios.outside(told, ratios.uncertainty(f[a], f[b])) for told, f in ((ratio, here), (ratio_there, there)))
-            n_found, n_settled = n_found + 1, n_settled + settled
-            print(f"{case[0]}, {case[2]}, {case[1]}: {a} has {ratio:.2f} of {b} here, {ratio_there:.2f} there" + ", not settled" * (not settled))
-    print(f"{len(both)} cases, {n_pairs} pairs; {plural(n_found, 'ranking')} with a gap over {ratios.CLEAR:.0%} differ, "
-          f"{n_settled} of them settled in both reports")
-    return n_settled
-
-
 # --- all of it -------------------------------------------------------------------------------------------------------------
 
 def load(directory, lock):
-    store = results.Store(directory, machine.key())
+    store = results.Store(directory, machine.key(), machine.commit(HERE))
     if lock:
         store.lock()
     return store.load()
@@ -145,28 +119,40 @@ def write(build, own, view, notes, told):
             print(f"picture: {os.path.join(own.pictures, name)}")
 
 
+def write_figures(build, own, view):
+    try:
+        with open(own.figures, encoding="utf-8") as page_:
+            text, stayed = figures.write(page_.read(), view, own.parts, build, HERE, own.quick)
+    except (OSError, ValueError) as problem:
+        raise results.CannotWrite(f"cannot write {own.figures}: {problem}") from None
+    results.write_file(own.figures, text)
+    print(f"figures: {own.figures}: {' '.join(own.parts)}" + f"; nothing new of {' '.join(stayed)}" * bool(stayed))
+
+
 def report(own, rest):
     build = os.path.abspath(own.build)
     options = run.options_parser().parse_args(["--build", build, *rest])
     contest.PATIENCE = own.patience
-    store = load(build + "/bench/report-results", not (own.page or own.compare))
+    store = load(build + "/bench/report-results", not own.page)
     print(*store.problems, sep="\n", end="\n" * bool(store.problems))
+    if own.figures:
+        own.suites = figures.suites_of(own.parts)
     blocks, notes = plan.plan(build, options, own.quick, own.suites)
     print(*notes, sep="\n", end="\n" * bool(notes))
     for block in blocks:
         block.use(store)
-    if own.compare:
-        other = load(os.path.abspath(own.compare), False)
-        here = charts.View(blocks, plan.suites())
-        return 1 if compare(here, charts.View([b.like(other) for b in blocks], plan.suites())) else 0
     ended = measure(store, blocks, own)
     whole = ended in ("page", "settled", "time", "interrupt")
     if not whole:
         print(f"report: {ended}; what was measured before is kept in {os.path.relpath(store.directory)}", file=sys.stderr)
-    view, told = charts.View(blocks, plan.suites()), head(blocks, own, ended)
+    view, told = charts.View(blocks), head(blocks, own, ended)
     print_summary(view)
     print("\n" + "\n".join(line for line, _ in told))
+    if own.figures and "report" not in own.parts:
+        own.pictures = None
     write(build, own, view, notes + store.problems, told)
+    if own.figures:
+        write_figures(build, own, view)
     print(*(f"failed: {line}" for line in page.failures(view)), sep="\n")
     failed = ours_failed(blocks)
     print(*(f"reap failed: {line}" for line in failed), sep="\n", end="\n" * bool(failed))

@@ -3,9 +3,10 @@
 """Runs the benchmarks in interleaved rounds and prints minima, medians and ratios as tables."""
 import argparse
 import csv
+import json
 import os
-import re
 import statistics
+import subprocess
 import sys
 import tempfile
 
@@ -14,7 +15,6 @@ import apache # noqa: E402
 import busy # noqa: E402
 import contest # noqa: E402
 import custom # noqa: E402
-import pictures # noqa: E402
 import pools # noqa: E402
 import programs # noqa: E402
 import server # noqa: E402
@@ -26,52 +26,16 @@ CPUS = len(os.sched_getaffinity(0))
 
 # --- the short benchmark of mallocs --------------------------------------------------------------------------------
 
-def report_short(title, contestants, cases):
-    def table(text, figure, cell):
-        contest.print_table(text, [""] + [c.name for c in contestants], [
-            [case.label] + [c.cell(case, c.figures(case, figure) and cell(c, case)) for c in contestants]
-            for case in cases])
-
-    table(f"{title}: ns per operation, median", "ns", lambda c, case: contest.middle(c, case, "ns", "{:.1f}"))
-    table("  the same, minimum", "ns", lambda c, case: contest.middle(c, case, "ns", "{:.1f}", min))
-    table("  time relative to reap's, median over the rounds (and of minima); above 1: slower", "ns",
-          lambda c, case: "{} ({:.2f})".format(contest.round_ratio(c, contestants[0], case),
-                                               contest.to_other(c, contestants[0], case, "ns")))
-    table("  peak RSS in MiB, median", "rss", lambda c, case: contest.middle(c, case, "rss", "{:.1f}"))
-
-
 def plan_mallocs(build, options):
-    cases = [Case(w, w.split(), build + "/bench/mallocs") for w in ("pairs", "batch", "sizes", "sizes 100000")]
-    cases += [Case(w, w.split(), build + "/bench/threads")
-              for w in ("threadtest 1", f"threadtest {2 * CPUS}", f"larson {2 * CPUS}")]
+    cases = [Case(w, w.split(), build + "/bench/threads") for w in
+             ("pairs", "batch", "sizes", "sizes 100000", "threadtest 1", f"threadtest {2 * CPUS}", f"larson {2 * CPUS}")]
     return [Work(contest.mallocs(build, options), contest.wanted(cases, options), 5)]
-
-
-def show_mallocs(build, options, works):
-    report_short("mallocs", works[0].contestants, works[0].cases)
 
 
 # --- real programs -------------------------------------------------------------------------------------------------
 
 def plan_programs(build, options):
     return [Work(contest.mallocs(build, options), programs.installed(build, options.workloads), 5, checked=True)]
-
-
-def show_programs(build, options, works):
-    contestants, cases = works[0].contestants, works[0].cases
-    print_programs(contestants, cases)
-    draw_programs(build, contestants, cases)
-
-
-def print_programs(contestants, cases):
-    contest.print_figures("programs: CPU time in s, user and system, minimum", contestants, cases, "cpu", "{:.3f}")
-    contest.print_figures("programs: peak RSS in MiB, minimum", contestants, cases, "rss", "{:.1f}")
-    contest.print_figures("programs: minor page faults, minimum", contestants, cases, "faults", "{}")
-
-
-def draw_programs(build, contestants, cases):
-    for figure, title in (("cpu", "CPU time"), ("rss", "peak RSS")):
-        pictures.draw(build, "programs", figure, f"programs: {title} relative to the best peer", contestants, cases)
 
 
 # --- threads -------------------------------------------------------------------------------------------------------
@@ -89,18 +53,8 @@ def plan_threads(build, options):
     return [Work(contest.mallocs(build, options), threaded(build, options, options.threads), 7)]
 
 
-def show_threads(build, options, works):
-    contestants, cases = works[0].contestants, works[0].cases
-    contest.print_figures("threads: ns per operation by the clock, minimum", contestants, cases, "ns", "{:.2f}")
-    contest.print_figures("threads: CPU time in s, user and system, minimum", contestants, cases, "cpu", "{:.3f}")
-    contest.print_figures("threads: peak RSS in MiB, median", contestants, cases, "rss", "{:.1f}", statistics.median)
-    flat = [case for case in cases if contestants[0].figures(case, "grown")]
-    contest.print_table("threads: KiB by which RSS grew from a tenth of the work to its end, median",
-                        [""] + [c.name for c in contestants],
-                        [[case.label] + [contest.middle(c, case, "grown", "{:.0f}") for c in contestants] for case in flat])
-    print_leaving("threads", contestants[0], cases)
-    for figure, title in (("ns", "time"), ("rss", "peak RSS")):
-        pictures.draw(build, "threads", figure, f"threads: {title} relative to the best peer", contestants, cases)
+def show_threads(works):
+    print_leaving("threads", works[0].contestants[0], works[0].cases)
 
 
 def print_leaving(suite, ours, cases):
@@ -141,14 +95,6 @@ def plan_policies(build, options):
     return [Work(list(policies(build)), cases, 3)]
 
 
-def show_policies(build, options, works):
-    contestants, cases = works[0].contestants, works[0].cases
-    rows = [[c.name] + [contest.middle(c, case, "ns", "{:.1f}", min) for case in cases]
-            + [contest.middle(c, case, "rss", "{:.1f}") for case in cases] for c in contestants]
-    contest.print_table("heaps= and lock=: ns per operation by the clock, minimum; peak RSS in MiB, median",
-                        [""] + [f"{case.label} ns" for case in cases] + [f"{case.label} MiB" for case in cases], rows)
-
-
 # --- fragmentation -------------------------------------------------------------------------------------------------
 
 PAPER = {"threadtest": ("1.24", "1.10"), "larson": ("1.22", "1.15"), "shbench": ("3.17", "1.30"), "gs": ("1.15", ""), "barnes": ("1.18", "")}
@@ -171,22 +117,24 @@ def counted_threads(build, contestant, case):
 
 
 def counted_program(build, contestant, case):
-    """What it asks for, by asked.c on glibc; then what reap held for that."""
-    asked = contest.run_once(build, contestant, case, preload=f"{build}/.libs/libasked.so:{case.bare}")
+    """What it asks for, as recorded on glibc; and what reap held for that."""
     run = contest.run_once(build, contestant, case, options="stats=1")
-    told = [list(map(int, numbers)) for numbers in contest.asked(asked["errors"])]
-    return add_fragmentation(dict(run, **contest.counters(run["errors"]), asked=max(most for most, _, _ in told),
-                                  calls=sum(a + f for _, a, f in told), allocations=sum(a for _, a, _ in told)))
+    with tempfile.TemporaryDirectory() as traces:
+        contest.run_once(build, contestant, case, [f"REAP_TRACE={traces}/t"], preload=f"{build}/.libs/libreap-trace.so:{case.bare}")
+        told = [json.loads(subprocess.run([f"{build}/tools/trace/reap-analyse", "--json", f"{traces}/{name}"], stdout=subprocess.PIPE,
+                                          check=True).stdout) for name in os.listdir(traces) if not name.endswith(".live")]
+    return add_fragmentation(dict(run, **contest.counters(run["errors"]), asked=max(t["U"] for t in told),
+                                  calls=sum(t["events"] for t in told), allocations=sum(t["objects"] for t in told)))
 
 
 def plan_fragmentation(build, options):
     everybody, threads = contest.mallocs(build, options), threaded(build, options, (1, 16), ["count"])
     threads = [case for case in threads if case.label.split()[0] not in ("scratch", "thrash")]
-    return [Work(everybody, threads, 3, counted_threads),
-            Work(everybody[:1], programs.installed(build, options.workloads), 1, counted_program)]
+    real = programs.installed(build, options.workloads) if os.path.exists(f"{build}/.libs/libreap-trace.so") else []
+    return [Work(everybody, threads, 3, counted_threads), Work(everybody[:1], real, 1, counted_program)]
 
 
-def show_fragmentation(build, options, works):
+def show_fragmentation(works):
     everybody, threads, ours, real = works[0].contestants, works[0].cases, works[0].contestants[0], works[1].cases
     heads = ["", "paper", "target", "asked KiB", "usable/asked", "held/usable", "held/asked"]
     rows = [[case.label, *PAPER.get(case.label.split()[0], ("", "")), contest.middle(ours, case, "asked_kib", "{:.0f}"),
@@ -201,102 +149,24 @@ def show_fragmentation(build, options, works):
     print_leaving("programs", ours, real)
 
 
-# --- instructions --------------------------------------------------------------------------------------------------
-
-def stepped(program, contestant, arguments=(), **environment):
-    """The lines of a program that steps through calls."""
-    environment.update(PATH=contest.SYSTEM_PATH, REAP_OPTIONS=contestant.options)
-    with contest.started([program, *arguments], text=True, env=environment) as run:
-        told, errors = run.communicate()
-    contest.need_success(run, f"steps on {contestant.name}", errors)
-    return told.splitlines()
-
-
-def steps_of_mallocs(build, contestant):
-    """By size: instructions of malloc and of free, and how many of them are atomic."""
-    for line in stepped(build + "/bench/steps", contestant, [contestant.preload]):
-        size, get, get_atomics, put, put_atomics = map(int, line.split())
-        yield str(size), [get, put], get_atomics + put_atomics
-
-
-def steps_of_reaps(build, contestant):
-    """The same by call, with the library of the contestant's build."""
-    libraries = os.path.dirname(contestant.preload)
-    with tempfile.TemporaryDirectory() as temporary:
-        beside = contestant.beside
-        program = temporary + "/steps_reap" if beside else build + "/bench/steps_reap"
-        if beside:
-            contest.compile_beside(os.path.dirname(libraries), ["steps_reap.c"], program, "reap")
-        first, *lines = stepped(program, contestant, LD_LIBRARY_PATH=libraries)
-    if first != f"library {libraries}/libreap.so.0":
-        raise contest.Failed(f"steps on {contestant.name}: {first}, and not that of {libraries}")
-    for line in lines:
-        instructions, atomics, call = line.split(maxsplit=2)
-        yield call, [int(instructions)], int(atomics)
-
-
-def steps_cell(counts, atomics):
-    return " + ".join(map(str, counts)) + f", {atomics} atomic" * bool(atomics)
-
-
-def steps_of(build, contestants, what, case):
-    """By contestant and call; a peer that fails has none."""
-    found = {}
-    for contestant in contestants:
-        try:
-            if not contestant.failed(case):
-                found[contestant.name] = {call: (counts, atomics) for call, counts, atomics in what(build, contestant)}
-        except contest.Failed as failure:
-            contest.leave_out(contestant, case, failure)
-    return found
-
-
-def print_steps(title, contestants, steps, case):
-    """A row a call; after the figures how many instructions more we need than other builds."""
-    others = [c for c in contestants if c.beside]
-    rows = []
-    for call, (ours, _) in steps["reap"].items():
-        cells = [c.cell(case, c.name in steps and steps_cell(*steps[c.name][call])) for c in contestants]
-        cells += [" ".join(f"{a - b:+d}" for a, b in zip(ours, steps[other.name][call][0])) for other in others]
-        rows.append([call] + cells)
-    contest.print_table(title, [""] + [c.name for c in contestants] + [f"reap - {c.name}" for c in others], rows)
-    for other in others:
-        more = [call for call, (ours, _) in steps["reap"].items() if sum(ours) > sum(steps[other.name][call][0])]
-        print(f"of {len(rows)} calls with more instructions than {other.name}: {'; '.join(more) or 'none'}")
-
-
-def show_steps(build, options, works):
-    """Printed only: the numbers are the same in each round."""
-    contestants, case = contest.mallocs(build, options), Case("steps", [])
-    ours = [c for c in contestants if c.ours]
-    mallocs, reaps = steps_of(build, contestants, steps_of_mallocs, case), steps_of(build, ours, steps_of_reaps, case)
-    print_steps("instructions of a malloc + of its free on the fast path, by the bytes asked for", contestants, mallocs, case)
-    print_steps("instructions of reap calls, from the entry of a function with the call to its return", ours, reaps, case)
-    atomic = [f"malloc {size}" for size, (_, atomics) in mallocs["reap"].items() if atomics]
-    atomic += [call for call, (_, atomics) in reaps["reap"].items()
-               if atomics and call.startswith(("reapMalloc ", "reapFree,")) and not call.endswith((", shared", ", limited"))]
-    if atomic:
-        raise contest.Failed(f"fast paths of reap have an atomic read-modify-write: {'; '.join(atomic)}")
-
-
 # --- all -----------------------------------------------------------------------------------------------------------
 
-NS, CPU = ("ns", "time by the clock", "ns", min), ("cpu", "CPU time", "s", min)
-RSS = ("rss", "peak RSS", "MiB", statistics.median)
+NS, CPU = ("ns", "time by the clock of an operation", "ns", min), ("cpu", "CPU time, user and system", "s", min)
+RSS, CPU_NS = ("rss", "peak RSS", "MiB", statistics.median), ("cpu_ns", "CPU time of an operation", "ns", min)
+GROWN = ("grown", "growth of RSS from a tenth of the work to its end", "KiB", statistics.median)
 SUITES = {
-    "mallocs": Suite(plan_mallocs, show_mallocs, [NS, RSS]),
-    "pools": Suite(pools.plan_pools, pools.show_pools, [("cpu_ns", "CPU time", "ns", min), NS, RSS]),
-    "memory": Suite(pools.plan_memory, pools.show_memory),
-    "custom": Suite(custom.plan_custom, custom.show_custom, [("cpu_ns", "CPU time", "ns", min), NS, RSS]),
-    "programs": Suite(plan_programs, show_programs, [CPU, RSS]),
-    "threads": Suite(plan_threads, show_threads, [NS, CPU, RSS]),
-    "busy": Suite(busy.plan_busy, busy.show_busy),
-    "policies": Suite(plan_policies, show_policies, [NS, RSS]),
-    "fragmentation": Suite(plan_fragmentation, show_fragmentation),
-    "steps": Suite(lambda build, options: [], show_steps),
-    "server": Suite(server.plan_server, server.show_server, [NS, CPU, RSS]),
-    "small": Suite(small.plan_small, small.show_small),
-    "apache": Suite(apache.plan_apache, apache.show_apache),
+    "mallocs": Suite(plan_mallocs, [NS, RSS]),
+    "pools": Suite(pools.plan_pools, [CPU_NS, NS, RSS], groups=pools.GROUPS),
+    "memory": Suite(pools.plan_memory, pools.FIGURES),
+    "custom": Suite(custom.plan_custom, [CPU_NS, NS, RSS]),
+    "programs": Suite(plan_programs, [CPU, RSS, ("faults", "minor page faults", "", min)]),
+    "threads": Suite(plan_threads, [NS, CPU, RSS, GROWN], show_threads),
+    "busy": Suite(busy.plan_busy, busy.FIGURES),
+    "policies": Suite(plan_policies, [NS, RSS]),
+    "fragmentation": Suite(plan_fragmentation, show=show_fragmentation),
+    "server": Suite(server.plan_server, [NS, CPU, RSS]),
+    "small": Suite(small.plan_small, small.FIGURES),
+    "apache": Suite(apache.plan_apache, apache.FIGURES),
 }
 
 
@@ -332,7 +202,6 @@ def options_parser():
     parser.add_argument("--seconds", type=float, help="busy, apache: how long a run is, 1 or 2 if not given")
     parser.add_argument("--short", action="store_true",
                         help=f"of {', '.join(SHORT)}: barnes and others run for a moment, to see that they do")
-    parser.add_argument("--quick", action="store_true", help="busy: one round of short runs in two of the surroundings")
     parser.add_argument("--unchecked", action="store_true", help="programs: without the runs that check the malloc")
     parser.add_argument("--workloads", type=lambda text: text.split(","), help="only these, separated by commas")
     return parser
@@ -346,7 +215,7 @@ def run_suite(name, build, options):
             contest.verify(build, work.contestants, work.cases)
             print(f"checked: {len(work.cases)} programs call the malloc that is measured, and answer alike on each")
         contest.measure(build, work, options.rounds)
-    SUITES[name].show(build, options, works)
+    contest.show(name, SUITES[name], works)
     if not any(work.cases for work in works):
         return
     for work in works:

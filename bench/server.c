@@ -19,9 +19,15 @@
  * allocations is how many there were.
  */
 #include "server_search.h"
+#include "workers.h"
 
 #include <alloca.h>
+#include <pthread.h>
 #include <sys/wait.h>
+
+enum { REQUESTS = 1000, REQUESTS_SHORT = 4, UNDER_WAY = 32, AT_ONCE = 8 };
+
+static int requests = REQUESTS, number;
 
 /* --- three models ----------------------------------------------------------------------------- */
 
@@ -41,7 +47,7 @@ static struct request *accept_request(void)
 static void serve_whole(void)
 {
     for (struct request *request; (request = accept_request()) != NULL;)
-        for (int i = 0; i < STAGES; i++) stages[i](request);
+        for (int i = 0; i < STAGES; i++) search_stages[i](request);
 }
 
 static struct {
@@ -85,7 +91,7 @@ static void serve_events(void)
         pthread_mutex_unlock(&queues.lock);
         for (int i = 0; i < n; i++) {
             int stage = some[i]->stage++;
-            stages[stage](some[i]);
+            search_stages[stage](some[i]);
             if (stage == STAGES - 1) some[i] = accept_request();
         }
         pthread_mutex_lock(&queues.lock);
@@ -164,9 +170,7 @@ int main(int argc, char **argv)
         else if (strncmp(argv[i], "offset=", 7) == 0)
             offset = (size_t)atol(argv[i] + 7);
     }
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    measure_need(shared != MAP_FAILED, "no memory");
-    index_build();
+    search_begin();
     for (size_t i = 0; argc > 1 && i < sizeof models / sizeof *models; i++)
         if (strcmp(argv[1], models[i].name) == 0) {
             uint64_t start = measure_now();

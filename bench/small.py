@@ -19,7 +19,8 @@ SMALL = {"hello": (["bench/hello"], ""), "dash": (["dash"], SHELL), "bash": (["b
          "sqlite3": (["sqlite3", ":memory:"], SQL), "perl": (["perl", "-e", PERL], ""),
          "python3": (["python3", "-I", "-c", PYTHON], "")}
 # Linux counts in KiB. Pss divides a page by those who map it; private dirty is what this process alone has written.
-FIGURES = {"Rss": "resident", "Pss": "shared_out", "Private_Dirty": "private"}
+KEYS = {"Rss": "resident", "Pss": "shared_out", "Private_Dirty": "private"}
+FIGURES = [(key, what, "KiB", statistics.median) for key, what in zip(KEYS.values(), ("RSS", "PSS", "private dirty pages"))]
 
 
 def memory(pid):
@@ -28,8 +29,8 @@ def memory(pid):
     with open(f"/proc/{pid}/smaps_rollup") as told:
         for line in told:
             name = line.split(":")[0]
-            if name in FIGURES:
-                found[FIGURES[name]] = int(line.split()[1])
+            if name in KEYS:
+                found[KEYS[name]] = int(line.split()[1])
     return found
 
 
@@ -68,9 +69,3 @@ def cases_of(build, options):
 
 def plan_small(build, options):
     return [Work(contest.mallocs(build, options), contest.wanted(list(cases_of(build, options)), options), 20, once)]
-
-
-def show_small(build, options, works):
-    contestants, cases = works[0].contestants, works[0].cases
-    for figure, what in (("resident", "RSS"), ("shared_out", "PSS"), ("private", "private dirty pages")):
-        contest.print_figures(f"small programs: {what} in KiB, median", contestants, cases, figure, "{:.0f}", statistics.median)

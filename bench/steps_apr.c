@@ -14,8 +14,6 @@
 #include <apr_general.h>
 #include <apr_pools.h>
 
-enum { WARM = 600, TRIES = 6 };
-
 static apr_pool_t *pool;
 static void *object;
 
@@ -37,51 +35,28 @@ static void three_objects(void)
     for (int i = 0; i < 3; i++) palloc_64();
 }
 
-static const struct counted {
-    const char *name;
-    void (*before)(void); /* before each call */
-    void (*call)(void);
-} counted[] = {
-    {"apr_palloc 64", nothing, palloc_64},
-    {"apr_palloc 1000", nothing, palloc_1000},
-    {"apr_pool_create, apr_palloc 64, apr_pool_destroy", nothing, child_life},
-    {"apr_pool_clear, three objects", three_objects, clear},
+static void pool_begin(int kind)
+{
+    (void)kind;
+    measure_need(apr_initialize() == APR_SUCCESS && apr_pool_create(&pool, NULL) == APR_SUCCESS, "no pool");
+}
+
+static void pool_end(void) { apr_pool_destroy(pool); }
+
+static const struct stepping_call calls[] = {
+    {"apr_palloc 64", nothing, nothing, palloc_64},
+    {"apr_palloc 1000", nothing, nothing, palloc_1000},
+    {"apr_pool_create, apr_palloc 64, apr_pool_destroy", nothing, nothing, child_life},
+    {"apr_pool_clear, three objects", nothing, three_objects, clear},
 };
-enum { COUNTED_CALLS = sizeof counted / sizeof *counted };
-
-static int child(void)
-{
-    stepping_begin_child();
-    measure_need(apr_initialize() == APR_SUCCESS, "no APR");
-    for (int c = 0; c < COUNTED_CALLS; c++) {
-        measure_need(apr_pool_create(&pool, NULL) == APR_SUCCESS, "no pool");
-        for (int i = 0; i < WARM + TRIES; i++) {
-            counted[c].before();
-            if (i >= WARM) stepping_stop((uintptr_t)counted[c].call, 0);
-            counted[c].call();
-        }
-        apr_pool_destroy(pool);
-    }
-    return 0;
-}
-
-static int parent(void)
-{
-    for (int c = 0; c < COUNTED_CALLS; c++) {
-        struct stepping_cost least = {0, 0};
-        for (int i = 0; i < TRIES; i++) stepping_count(stepping_next().rax, &least);
-        printf("%u %u %s\n", least.instructions, least.atomics, counted[c].name);
-    }
-    stepping_end();
-    return 0;
-}
 
 int main(int argc, char **argv)
 {
+    static const char *const kinds[] = {""};
     measure_need(argc == 2, "usage: steps_apr PRELOAD");
-    if (strcmp(argv[1], "child") == 0) return child();
-    int status = stepping_start(argv, argv[1]);
-    return status ? status : parent();
+    return stepping_run(
+        argv, argv[1],
+        &(struct stepping_calls){calls, sizeof calls / sizeof *calls, 1, kinds, pool_begin, pool_end});
 }
 
 #else

@@ -8,9 +8,6 @@
  * with what reap.h puts inline. Three kinds of reaps do the same: a plain one, one of REAP_SHARED that one
  * thread uses, and one with a limit. Each number is the least of several calls, after many others. How they
  * are counted: stepping.h. Status 77 where that cannot be done.
- *
- * For another build run.py compiles this file with that build's reap.h, and LD_LIBRARY_PATH leads to its
- * library.
  */
 #include "reap.h"
 #include "stepping.h"
@@ -19,7 +16,7 @@
 
 #include <dlfcn.h>
 
-enum { WARM = 600, TRIES = 6 }; /* a step takes long, and there are many */
+enum { BLOCKS = 600 };
 
 /* --- calls, and what goes before each ---------------------------------------------------------- */
 
@@ -48,9 +45,9 @@ COUNTED void child_life(void)
 /* Blocks in the middle of the reap, of this size, every second of which is free. */
 static void make_free_blocks(size_t size)
 {
-    static void *blocks[WARM];
-    for (int i = 0; i < WARM; i++) blocks[i] = measure_touch(reapMalloc(&reap, size));
-    for (int i = 0; i < WARM; i += 2) reapFree(&reap, blocks[i]);
+    static void *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = measure_touch(reapMalloc(&reap, size));
+    for (int i = 0; i < BLOCKS; i += 2) reapFree(&reap, blocks[i]);
 }
 
 static void with_free_64(void)
@@ -79,12 +76,7 @@ static void three_objects(void)
     for (int i = 0; i < 3; i++) malloc_64();
 }
 
-static const struct counted {
-    const char *name;
-    void (*begin)(void);  /* once, with a new reap */
-    void (*before)(void); /* before each call */
-    void (*call)(void);
-} counted[] = {
+static const struct stepping_call calls[] = {
     {"reapMalloc 16", nothing, nothing, malloc_16},
     {"reapMalloc 64", nothing, nothing, malloc_64},
     {"reapMalloc 256", nothing, nothing, malloc_256},
@@ -99,39 +91,20 @@ static const struct counted {
     {"reapCreate, reapMalloc 64, reapDestroy", nothing, nothing, child_life},
     {"reapFreeAll, three objects", nothing, three_objects, free_all},
 };
-enum { COUNTED_CALLS = sizeof counted / sizeof *counted };
 
-static const struct kind {
-    const char *name;
-    struct reap_options options;
-} kinds[] = {
-    {"", {.size = sizeof(struct reap_options)}},
-    {", shared", {.size = sizeof(struct reap_options), .flags = REAP_SHARED}},
-    {", limited", {.size = sizeof(struct reap_options), .limit = (size_t)1 << 30}},
-};
+static const char *const kinds[] = {"", ", shared", ", limited"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* --- the child and the parent ------------------------------------------------------------------- */
-
-static void make_calls(const struct kind *kind, const struct counted *one)
+static void pool_begin(int kind)
 {
-    measure_need(reapCreateWith(&reap, NULL, &kind->options) == 0, "no reap");
-    one->begin();
-    for (int i = 0; i < WARM + TRIES; i++) {
-        one->before();
-        if (i >= WARM) stepping_stop((uintptr_t)one->call, 0);
-        one->call();
-    }
-    reapDestroy(&reap);
+    static const struct reap_options options[KINDS] = {
+        {.size = sizeof(struct reap_options)},
+        {.size = sizeof(struct reap_options), .flags = REAP_SHARED},
+        {.size = sizeof(struct reap_options), .limit = (size_t)1 << 30}};
+    measure_need(reapCreateWith(&reap, NULL, &options[kind]) == 0, "no reap");
 }
 
-static int child(void)
-{
-    stepping_begin_child();
-    for (int k = 0; k < KINDS; k++)
-        for (int c = 0; c < COUNTED_CALLS; c++) make_calls(&kinds[k], &counted[c]);
-    return 0;
-}
+static void pool_end(void) { reapDestroy(&reap); }
 
 static void print_library(void)
 {
@@ -140,26 +113,12 @@ static void print_library(void)
     printf("library %s\n", library.dli_fname);
 }
 
-static int parent(void)
-{
-    print_library();
-    for (int k = 0; k < KINDS; k++) {
-        for (int c = 0; c < COUNTED_CALLS; c++) {
-            struct stepping_cost least = {0, 0};
-            for (int i = 0; i < TRIES; i++) stepping_count(stepping_next().rax, &least);
-            printf("%u %u %s%s\n", least.instructions, least.atomics, counted[c].name, kinds[k].name);
-        }
-    }
-    stepping_end();
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "child") == 0) return child();
-    measure_need(argc == 1, "usage: steps_reap");
-    int status = stepping_start(argv, "");
-    return status ? status : parent();
+    if (argc == 1) print_library();
+    return stepping_run(
+        argv, "",
+        &(struct stepping_calls){calls, sizeof calls / sizeof *calls, KINDS, kinds, pool_begin, pool_end});
 }
 
 #else

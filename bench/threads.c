@@ -15,20 +15,24 @@
  *     scratch      passive false sharing: each thread frees an object that it was given, of lines that all
  *                  were given parts of, then allocates one, writes to it, frees it, again and again
  *     thrash       active false sharing: the same without the gift
- *     barnes       bodies that pull each other: it computes much, and makes a tree of space each round
- *                  (barnes.h)
+ *     pairs        in one thread, malloc and free of 64 bytes, one after the other
+ *     batch        the same with 500 of them, then their frees, first in first out
+ *     sizes        the same with a thousand live blocks of 16 to 1024 bytes, or as many as stand in the place
+ * of threads, a random one replaced each time barnes       bodies that pull each other: it computes much, and
+ * makes a tree of space each round (barnes.h)
  *
  * The work is fixed and divided among the threads. An operation is a malloc and its free; of scratch and
  * thrash, one write. Besides time and operations the program tells by how many KiB what is resident grew
  * between a tenth of the work and its end, where that must stay flat; with count, the most bytes asked for at
- * once; what barnes computed, which must be the same on each malloc; and what reap counted, if it is the
- * malloc. With short barnes has a thousand bodies.
+ * once; what barnes computed or one thread has read, which must be the same on each malloc; and what reap
+ * counted, if it is the malloc. With short barnes has a thousand bodies.
  */
 #include "barnes.h"
 #include "hoard.h"
 #include "workers.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 
 /* clang-format off */
@@ -39,7 +43,9 @@ enum {
     PASSED = 12000000, BATCH = 100, QUEUE = 16,
     TABLE = 4096, EXCHANGES = 4000000,
     STORM = 20000, STORM_OBJECTS = 50, STORM_LEFT = 5,
-    SHARED_OBJECTS = 400000, SHARED_WRITES = 1000
+    SHARED_OBJECTS = 400000, SHARED_WRITES = 1000,
+    PAIRS = 20000000, PAIR_SIZE = 64, PAIR_BATCH = 500, PAIR_BATCHES = 20000,
+    LIVE = 1000, LIVE_MOST = 1000000, REPLACEMENTS = 3000000
 };
 /* clang-format on */
 
@@ -105,6 +111,39 @@ static uint64_t shbench(void)
 {
     on_threads(sh_thread, threads);
     return SH_OPERATIONS;
+}
+
+/* --- one thread ------------------------------------------------------------------------------ */
+
+static uint64_t pairs(void)
+{
+    for (int i = 0; i < PAIRS; i++) give(take(PAIR_SIZE));
+    return PAIRS;
+}
+
+static uint64_t batch(void)
+{
+    void *blocks[PAIR_BATCH];
+    for (int round = 0; round < PAIR_BATCHES; round++) {
+        for (int i = 0; i < PAIR_BATCH; i++) blocks[i] = take(PAIR_SIZE);
+        for (int i = 0; i < PAIR_BATCH; i++) give(blocks[i]);
+    }
+    return (uint64_t)PAIR_BATCHES * PAIR_BATCH;
+}
+
+/* Sizes are drawn so that small ones are commoner, as in programs. */
+static uint64_t sizes(void)
+{
+    static void *blocks[LIVE_MOST];
+    uint32_t state = 1, live = threads > 1 ? (uint32_t)threads : LIVE;
+    for (int i = 0; i < REPLACEMENTS; i++) {
+        void **slot = &blocks[measure_random(&state) % live];
+        give(*slot);
+        uint32_t r = measure_random(&state);
+        *slot = take(16 + (r >> 8) % (16u << (r & 3) * 2));
+    }
+    for (uint32_t i = 0; i < live; i++) give(blocks[i]);
+    return REPLACEMENTS;
 }
 
 /* --- objects left to a later thread ---------------------------------------------------------- */
@@ -315,6 +354,7 @@ static void run(uint64_t (*workload)(void))
     measure_print(measure_now() - start, operations);
     measure_print_named("before", before);
     if (resident_early != 0) measure_print_named("grown", measure_resident() - resident_early);
+    if (use_sum != 0) measure_print_named("sum", (long long)(use_sum % 1000000007));
     if (barnes_sum != 0) measure_print_named("sum", (long long)(barnes_sum % 1000000007));
     if (counting) measure_print_named("asked", atomic_load(&asked.most));
     if (counting) measure_print_named("usable", atomic_load(&usable.most));
@@ -328,7 +368,7 @@ static const struct {
 } workloads[] = {
     {"threadtest", threadtest}, {"larson", larson}, {"shbench", shbench}, {"prodcons", prodcons},
     {"bleeding", bleeding},     {"storm", storm},   {"scratch", scratch}, {"thrash", thrash},
-    {"barnes", barnes},
+    {"barnes", barnes},         {"pairs", pairs},   {"batch", batch},     {"sizes", sizes},
 };
 /* clang-format on */
 
@@ -337,7 +377,8 @@ int main(int argc, char **argv)
     threads = argc > 2 ? atoi(argv[2]) : 1;
     counting = argc > 3 && strcmp(argv[3], "count") == 0;
     brief = argc > 3 && strcmp(argv[3], "short") == 0;
-    measure_need(threads > 0 && threads <= THREADS_MAX, "1 to 256 threads");
+    bool is_sizes = argc > 1 && strcmp(argv[1], "sizes") == 0;
+    measure_need(threads > 0 && threads <= (is_sizes ? LIVE_MOST : THREADS_MAX), "1 to 256 threads");
     for (size_t i = 0; argc > 1 && i < sizeof workloads / sizeof *workloads; i++)
         if (strcmp(argv[1], workloads[i].name) == 0) {
             run(workloads[i].workload);

@@ -90,10 +90,10 @@ struct hoard_stats {
 /* Fills in stats; approximate while other threads allocate. 0, or -1 and EINVAL for NULL. */
 int hoard_stats(struct hoard_stats *stats);
 
-/* Why the heaps have the path of hoard_stats, in a few words. They stay as long as the process. */
+/* Why the heaps have the path of hoard_stats, in a few words, which stay as long as the process. */
 const char *hoard_path_reason(void);
 
-/* All bytes that went back to the OS so far. The OS ever gave these and held_bytes. */
+/* Bytes that went back to the OS since the start. All that the OS has ever given is this plus held_bytes. */
 size_t hoard_returned_bytes(void);
 
 /* A size class of blocks, as hoard_walk_classes shows it. */

@@ -14,13 +14,13 @@ median = statistics.median
 
 
 class Group:
-    """Cases of a suite that belong together, and the figure that is looked at. kind: time or memory. more: more is
-    better. base: whom ratios in bars are to; the best peer if nobody."""
+    """Cases of a suite that belong together, and the figure that is looked at. kind: time or memory. base: whom
+    ratios in bars are to; the best peer if nobody."""
 
-    def __init__(self, title, suite, cases, figure, unit, kind="time", summary=min, base=None, more=False, note="", short="",
+    def __init__(self, title, suite, cases, figure, unit, kind="time", summary=min, base=None, note="", short="",
                  scale=1):
         self.title, self.suite, self.cases, self.figure, self.unit = title, suite, cases, figure, unit
-        self.kind, self.summary, self.base, self.more, self.note = kind, summary, base, more, note
+        self.kind, self.summary, self.base, self.note = kind, summary, base, note
         self.short, self.scale = short or title, scale
 
     def blocks(self, blocks):
@@ -73,23 +73,20 @@ class Panel:
     def ratio(self, cell, other):
         """Of the same rounds, so that above 1 is worse."""
         mine, theirs = (self.block.values(c.name, self.group.figure) for c in (cell, other))
-        if self.group.more:
-            mine, theirs = theirs, mine
         return ratios.ratio(mine, theirs, self.group.summary)
 
     def place(self):
         """Who is best, and where ours stands to the best peer."""
-        better = max if self.group.more else min
         told = [cell for cell in self.cells if cell.figure]
         peers = [cell for cell in told if cell.contestant.peer]
         self.ours = next((cell for cell in told if cell.contestant.ours), None)
-        self.peer = better(peers, key=lambda cell: cell.figure.value, default=None)
+        self.peer = min(peers, key=lambda cell: cell.figure.value, default=None)
         base = self.of(self.group.base) if self.group.base else self.peer
         for cell in told:
             cell.to_base = self.ratio(cell, base) if base else None
             cell.to_best = self.ratio(cell, self.peer) if self.peer else None
         racing = [cell for cell in told if not cell.contestant.yardstick]
-        first = better((cell.figure.value for cell in racing), default=None)
+        first = min((cell.figure.value for cell in racing), default=None)
         for cell in racing:
             cell.best = cell.figure.value == first
         self.state = self.to_best = self.doubt = None
@@ -119,10 +116,6 @@ class Panel:
             return f"Not settled: reap has {self.to_best:.2f} of {than}, and the spread is {self.doubt:.0%}."
         if self.state == ratios.ALONGSIDE:
             return f"reap is level with {than}: {self.to_best:.2f}{doubt}."
-        if self.group.more and self.to_best == 0:
-            return f"reap is first: {than}, has nothing{doubt}."
-        if self.group.more:
-            return f"reap is {self.state}: {number(1 / self.to_best)} times what {than}, has{doubt}."
         if self.state == ratios.FIRST:
             return f"reap is first: {off:.0%} less {what} than {than}{doubt}."
         much = f"{off:.0%} more {what} than" if self.to_best < 2 else f"{self.to_best:.1f} times the {what} of"
@@ -175,7 +168,7 @@ TITLES = {"one thread, shared or not": "One thread in a region", "two threads": 
 
 
 def of_pools():
-    for name, (labels, _, _) in pools.GROUPS.items():
+    for name, labels in pools.GROUPS.items():
         threads = name.startswith("two threads")
         title = TITLES.get(name, name[0].upper() + name[1:])
         yield Group(title, "pools", among(labels), "ns" if threads else "cpu_ns",
@@ -215,8 +208,8 @@ def questions():
                            short="An idle region: memory"),
                      Group("64 MB of small objects", "memory", "hold", "rss_asked", "growth of RSS over the bytes asked for", "memory", median,
                            short="64 MB of objects: memory"),
-                     Group("What comes back when a tenth lives on", "memory", "fall", "back_later", "the share of RSS that is back within a second",
-                           "memory", median, more=True, short="Memory that comes back")]),
+                     Group("What is left when a tenth lives on", "memory", "fall", "left_later", "the share of RSS that is left after a second",
+                           "memory", median, short="Memory that is left")]),
         Question("On a busy machine?", "Threads beside eight processes that only turn (crowded), or more threads than CPUs (many). "
                  "A thread may lose its CPU inside of any call.", [
                      Group("Busy machines: time", "busy", "(?!reaps).* (crowded|shared|many) .*", "ns", "µs an operation",
@@ -241,29 +234,16 @@ def means(panels, base):
     return full, left
 
 
-KNOWN_SUITES = {"programs", "small", "mallocs", "threads", "pools", "memory", "busy", "policies", "fragmentation", "steps", "server", "custom",
-                "scaling", "fractions", "fourteen", "over time", "virtual"}
-
-
-def further(suites, blocks):
-    """Suites that nobody has written a question for: each of their figures, all cases."""
-    for name, suite in suites.items():
-        if name not in KNOWN_SUITES and any(b.suite == name for b in blocks):
-            groups = [Group(what[0].upper() + what[1:], name, ".*", key, unit, "memory" if unit in ("MiB", "KiB") else "time", summary)
-                      for key, what, unit, summary in suite.figures]
-            yield Question(name[0].upper() + name[1:], "", groups)
-
-
 class View:
     """All panels of a report."""
 
-    def __init__(self, blocks, suites):
+    def __init__(self, blocks):
         self.blocks = blocks
         self.checks = {}
         for block in blocks:
             if block.suite.endswith(" check"):
                 self.checks.setdefault(block.suite.removesuffix(" check"), {})[block.case.label] = block
-        self.questions = questions() + list(further(suites, blocks))
+        self.questions = questions()
         self.panels = {id(group): self.panels_of(group) for question in self.questions for group in question.groups}
 
     def panels_of(self, group):

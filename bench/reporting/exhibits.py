@@ -3,7 +3,7 @@
 import re
 import statistics
 
-from . import draw, ratios
+from . import draw
 from .charts import Group, Panel
 from .draw import Bar, number
 from .papers import Paper
@@ -41,8 +41,8 @@ def matching(view, row, figure):
 
 
 def figures_of(figure):
-    """Without a figure: fragmentation, of which ours has two; drag is over time and at the peak."""
-    return {None: ["held_asked", "rss_asked"], "drag": ["drag", "peak"]}.get(figure, [figure])
+    """Without a figure: fragmentation, of which ours has two."""
+    return [figure] if figure else ["held_asked", "rss_asked"]
 
 
 def paper_bar(paper):
@@ -79,23 +79,12 @@ def fragmentation_bars(block):
             yield Bar(f"{contestant.name}, RSS", rss.value, number(rss.value), "", cls, contestant.ours)
 
 
-def drag_bars(block):
-    for contestant in block.present():
-        for key, name in (("drag", "drag, here"), ("peak", "peak, here")):
-            figure = block.figure(contestant.name, key)
-            if figure:
-                yield Bar(name, figure.value, number(figure.value), "", "reap", True)
-
-
 def row_picture(view, exhibit, row, block):
     figure = row.ours[2] if len(row.ours) > 2 and row.ours[2] else exhibit.figure
     papers = [paper_bar(paper) for paper in row.paper]
     if figure is None:
         bars = papers + list(fragmentation_bars(block))
         return Picture(row.label, draw.bars(about(row, exhibit, bars), bars, 1), fragmentation_says(bars, row, block), row.note)
-    if figure == "drag":
-        bars = papers + list(drag_bars(block))
-        return Picture(row.label, draw.bars(about(row, exhibit, bars), bars, 1), "", row.note)
     group = Group(exhibit.title, block.suite, re.escape(block.case.label), figure, exhibit.unit, exhibit.kind,
                   SUMMARIES[exhibit.summary], exhibit.base)
     panel = Panel(block, group)
@@ -230,36 +219,11 @@ def offset_pictures(view, shown):
         shown.missing.setdefault("not in this run", []).append("stacks with offsets")
 
 
-def virtual_tables(view, shown):
-    """What one thread saw that acted as 16 processors."""
-    block = next((b for b in view.blocks if b.suite == "virtual" and b.values("reap", "active fast 16 false")), None)
-    figures = next((r.runs["reap"]["figures"] for r in block.rounds if "figures" in r.runs.get("reap", {})), {}) if block else {}
-    if not figures:
-        shown.missing.setdefault("tests/model/bounds was not run; the quick report leaves it out", []).append("virtual processors")
-        return
-    loads = list(dict.fromkeys(name.split()[0] for name in figures))
-    rows = []
-    for load in loads:
-        for path in ("fast", "locked"):
-            def of(column):
-                return figures.get(f"{load} {path} 16 {column}")
-            if of("false") is not None:
-                rows.append([f"{load}, {path}", f"{of('false'):.0f}", f"{of('live'):.2f}", f"{of('held'):.2f}", f"{of('bound'):.0f}",
-                             f"{of('visits'):.3f}", f"{of('locks'):.4f}"])
-    falsely = sum(float(row[1]) for row in rows)
-    shown.says = (f"reap: {falsely:.0f} such lines in {len(loads)} loads, on the path with restartable sequences and on the one with "
-                  "locks. Peers have no such counter; what sharing costs them is in active-false and passive-false of table 2.")
-    shown.tables.append(("Numbers: 16 virtual processors", ["load, path", "false lines",
-                         "live MiB", "held MiB", "bound MiB", "visits of the global heap in 1000", "locks an operation"], rows))
-
-
 # --- all ---------------------------------------------------------------------------------------------------------------------
 
 def shown(view, exhibit):
     result = Shown()
-    if exhibit.key == "hoard-3":
-        virtual_tables(view, result)
-    elif exhibit.key == "smt-5":
+    if exhibit.key == "smt-5":
         dynamic_pictures(view, result)
     elif exhibit.key == "smt-offsets":
         offset_pictures(view, result)
@@ -288,13 +252,8 @@ def shown(view, exhibit):
 def own_rows(picture, exhibit, row, block):
     """The measured values behind a picture, with their spread."""
     if picture.meta is None:
-        for bar in [*fragmentation_bars(block), *drag_bars(block)]:
+        for bar in fragmentation_bars(block):
             yield [row.label, bar.name, number(bar.value)]
-        for contestant in block.present() if exhibit.figure == "drag" else []:
-            for key, name in (("most_held", "with regions, here, bytes"), ("most_needed", "freed at once, here, bytes")):
-                figure = block.figure(contestant.name, key)
-                if figure:
-                    yield [row.label, name, f"{figure.value:,.0f}"]
         return
     panel = picture.meta
     base = (panel.of(exhibit.base) or panel.peer) if exhibit.base and exhibit.relative else None

@@ -100,8 +100,12 @@ def glibc_version():
 
 def reap_version(build, source):
     version = first(r'^#define PACKAGE_VERSION "(.*)"', text_of(f"{build}/config.h")) or "reap"
-    commit = told_by("git", "-C", source, "describe", "--always", "--dirty", "--exclude=*")
-    return f"{version}, commit {commit}" if commit else version
+    return f"{version}, {commit(source)}" if commit(source) else version
+
+
+def commit(source):
+    told = told_by("git", "-C", source, "describe", "--always", "--dirty", "--exclude=*")
+    return f"commit {told}" if told else ""
 
 
 # --- who is measured -------------------------------------------------------------------------------------------------

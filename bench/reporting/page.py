@@ -2,14 +2,12 @@
 """The page: what was measured as HTML, with pictures and tables inside, and no other file."""
 import os
 import re
-import statistics
 import textwrap
 import time
 from html import escape
 
 from . import charts, draw, exhibits, machine, papers, ratios
 from .draw import number
-from .reasons import reason
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HATCH = ('<svg class="definitions" aria-hidden="true"><defs><pattern id="hatch" width="5" height="5" '
@@ -145,10 +143,9 @@ FEW = 4  # cases that are shown as bars at once
 def group_html(group, panels):
     if not panels:
         return ""
-    more = "more is better" if group.more else "less is better"
     to = f"ratios to {group.base}'s" if group.base else "ratios to the best peer's"
     parts = [f'<section class="card" id="{slug(group.title)}"><h3>{escape(group.title)}</h3>\n',
-             paragraph(f"In {group.unit}; {more}. {to[0].upper() + to[1:]}. {group.note}".strip(), "source"),
+             paragraph(f"In {group.unit}; less is better. {to[0].upper() + to[1:]}. {group.note}".strip(), "source"),
              paragraph(counted_says(panels))]
     grid = f'<div class="panels">\n{"".join(map(panel_html, panels))}</div>\n'
     if len(panels) > FEW:
@@ -162,43 +159,6 @@ def group_html(group, panels):
     else:
         parts += [grid, why_list(panels)]
     return "".join(parts) + panels_table(panels) + "</section>\n"
-
-
-# --- memory over time, and what needs lines ------------------------------------------------------------------------------------
-
-def series_of(block):
-    """The last series of each contestant: (name, points, ours)."""
-    for contestant in block.present():
-        runs = [run for run in block.runs(contestant.name).values() if run.get("figures", {}).get("series")]
-        if runs:
-            yield contestant.name, runs[-1]["figures"]["series"], contestant.ours
-
-
-def over_time_html(view):
-    blocks = [b for b in view.blocks if b.suite == "over time" and any(True for _ in series_of(b))]
-    if not blocks:
-        return ""
-    panels, rows = "", []
-    for block in blocks:
-        lines = [draw.Line(name, points, draw.colour(name, ours), ours) for name, points, ours in series_of(block)]
-        told = {name: (max(v for _, v in points), statistics.fmean(v for _, v in points), points[-1][1])
-                for name, points, _ in series_of(block)}
-        mine = next((told[name] for name, _, ours in series_of(block) if ours), None)
-        peers = {name: t for name, t, in told.items() if name not in {c.name for c in block.present() if c.ours}}
-        says = ""
-        if mine and peers:
-            best = min(peers, key=lambda name: peers[name][1])
-            says = f"Mean over the run: reap {number(mine[1])} MiB, {best}, the best peer, {number(peers[best][1])}. "
-            says += "reap is first." if mine[1] < peers[best][1] * 0.97 else "reap is level." if mine[1] <= peers[best][1] * 1.03 else \
-                "reap is behind. " + reason(block.suite, block.case.label, "memory")
-        picture = draw.lines(f"{block.case.label}: memory over time", lines, "seconds", "MiB of RSS")
-        panels += f'<div class="panel"><h4>{escape(block.case.label)}</h4>\n{picture}{paragraph(says)}</div>\n'
-        rows += [[f"{block.case.label}, {name}", *map(number, t)] for name, t in told.items()]
-    return (f'<section class="card" id="memory-over-time"><h3>Memory over time</h3>\n'
-            + paragraph("RSS, looked at each hundredth of a second. The phases come and go within two threads that free "
-                        "most of it from time to time (bench/busy).", "source")
-            + f'<div class="panels">\n{panels}</div>\n'
-            + details("Numbers", table(["", "peak MiB", "mean", "at the end"], rows), 4) + "</section>\n")
 
 
 # --- the papers -------------------------------------------------------------------------------------------------------------------
@@ -322,7 +282,7 @@ def overview(view):
 def navigation(view):
     items = [(slug(question.title), question.title) for question in view.questions
              if any(view.panels[id(group)] for group in question.groups)]
-    items += [("memory-over-time", "Memory over time"), ("the-papers", "The papers' tables and figures"),
+    items += [("the-papers", "The papers' tables and figures"),
               ("not-run", "What could not be run"), ("how", "How it was measured, and on what")]
     links = "".join(f'<li><a href="#{where}">{escape(title)}</a></li>\n' for where, title in items)
     return f'<nav aria-label="Contents"><ul>\n{links}</ul></nav>\n'
@@ -369,7 +329,6 @@ def page(view, facts, notes, told):
             f'initial-scale=1">\n<title>reap: the report</title>\n<style>\n{rules}</style>\n</head>\n<body>\n{HATCH}'
             f"<h1>reap, measured beside others</h1>\n{top}{overview(view)}{navigation(view)}"
             + "".join(question_html(view, question) for question in view.questions)
-            + over_time_html(view)
             + f'<h2 id="the-papers">The papers\' tables and figures</h2>\n'
             + paragraph("Hatched bars are the papers' numbers, as far as their tables or texts have them. They are of other machines, "
                         "programs' versions and inputs, so what can be compared is which way a ratio goes, and about how far.")

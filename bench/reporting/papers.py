@@ -143,23 +143,6 @@ def thesis_regions(figure, of_memory):
                   note=note_of(program))
 
 
-# Bytes at the peak, and what the second column is to the third.
-TABLE_5_4 = [("175.vpr", 131274, 123823, 1.06), ("176.gcc", 67117548, 56944950, 1.18), ("apache", 564440, 527770, 1.07),
-             ("lcc", 4717603, 2886903, 1.63), ("mudlle", 662964, 551060, 1.20)]
-PEAKS = [(program, times) for program, _, _, times in TABLE_5_4]
-DRAG = {"176.gcc": 1.16, "mudlle": 1.23, "lcc": 3.34}
-
-
-def thesis_drag():
-    cases = {program: case for program, case, *_ in REGION_PROGRAMS}
-    for program, peak in PEAKS:
-        paper = [Paper("peak", peak)] + ([Paper("drag", DRAG[program])] if program in DRAG else [])
-        case = cases[program] if cases[program] in ("gcc", "lcc") else None # a trace has no accesses
-        missing = "not in this run" if case else "a replay does not use its objects as the program did; doc/drag.md has an Apache's and a gcc's"
-        yield Row(program, paper, case and ("custom-2", case, "drag"), missing,
-                  note=note_of(program, "Ours is written anew after what the thesis tells of the program."))
-
-
 def thesis_similar():
     for program, windows, vmalloc in (("lcc", 2.0, 4.0), ("mudlle", 1.68, 1.43)):
         yield Row(program, [Paper("reaps", 1.0, 1.08, "<1.08"), Paper("Windows heaps", windows), Paper("Vmalloc", vmalloc)],
@@ -218,10 +201,6 @@ def exhibits():
                 "with one thread. At 14 processors the paper's Hoard is 278 % faster than Ptmalloc in threadtest, 85 % faster "
                 "in shbench, 18 times in Larson. This machine has CPUS CPUs: beyond as many threads a curve can only stay level.",
                 lines=("threadtest", "shbench", "larson", "thrash", "scratch")),
-        Exhibit("hoard-3", HOARD, "table 3, section 5.3", "Objects that may be falsely shared", "The paper counts, on 14 processors, "
-                "objects that lie in a superblock of the global heap when a processor gets it: 0 in threadtest, shbench, Larson, "
-                "BEMengine and Barnes-Hut. Here one thread acts as 16 processors (tests/model), and counts each cache line that "
-                "malloc shares between two processors' live objects."),
         Exhibit("hoard-4", HOARD, "table 4, section 5.4", "Fragmentation", "The most held over the most asked for, with as many threads "
                 "as the paper had processors. Of the paper's Hoard and of reap, held, that is what the allocator counts; for all, the "
                 "growth of RSS from the start of main to its peak.", hoard_4(), figure=None, unit="A / U", kind="memory",
@@ -246,10 +225,6 @@ def exhibits():
                 "memory, in the thesis that of Lea's allocator relative to the program's own (obstacks save 32 % in gcc, vpr's "
                 "arena 8 %); here RSS.", thesis_regions("rss", True), figure="rss", base="own",
                 summary="median", kind="memory", unit="of its own allocator"),
-        Exhibit("thesis-5.4", THESIS, "figure 5.4, page 67, and table 5.4, page 68", "What regions hold too long", "Memory with regions "
-                "over memory where each object goes after its last use: over time (drag) and at the peak.", thesis_drag(),
-                figure="drag", kind="memory", unit="of freeing at once", relative=False,
-                table=(("program", "with regions, bytes", "freed at once, bytes", "increase, times"), TABLE_5_4)),
         Exhibit("thesis-6.4", THESIS, "figure 6.4, page 79", "Allocators with regions and frees", "Time of the two programs with most "
                 "allocations, relative to their own regions.", thesis_similar(), figure="cpu_ns", base="own", unit="of its own regions"),
         Exhibit("smt-1", SMT, "figure 1, section 5.1", "Heaps of a server with threads", "Throughput relative to StaticHeap, by the text: "

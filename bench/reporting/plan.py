@@ -29,7 +29,7 @@ CHOICES = {
     "pools": Choice(quick="(request|nested|three|fill|trees|httpd|churn|perl|shared 2)|(request|churn) out"),
     "custom": Choice(quick="lcc|httpd"),
     "memory": Choice(quick="idle 10000|fall", rounds=1, most=3),
-    "busy": Choice("(mixed|phases|larson) (quiet 2|crowded 16|many .*)", quick="(mixed|larson) crowded 16", most=8),
+    "busy": Choice("(mixed|phases) (quiet 2|crowded 16|many .*)", quick="mixed crowded 16", most=8),
     "mallocs": Choice("pairs|batch|sizes.*", quick="pairs|sizes", rounds=3),
     "server": Choice(quick="mt 8", most=6),
     "scaling": Choice(quick="(threadtest|larson|shbench|scratch|thrash) 1"),
@@ -40,9 +40,6 @@ CHOICES = {
     "fourteen": Choice(quick="none", rounds=1, most=1),
     "fractions": Choice(quick="threadtest.*", most=7),
     "small": Choice(quick="hello|bash|python3", rounds=3, most=3),
-    "over time": Choice(quick="phases|python3", rounds=1, most=1),
-    "virtual": Choice(quick="none", rounds=1, most=1),
-    "steps": Choice("none"),
 }
 
 

@@ -5,7 +5,7 @@ import statistics
 
 LEVEL = 0.03    # who is not further apart than this is level
 SETTLED = 0.04  # the spread at which no more rounds are wanted
-CLEAR = 0.10    # two reports are to agree on gaps of more than this
+CLEAR = 0.10    # a spread above this leaves open who is level
 
 
 def geometric_mean(values):
@@ -61,11 +61,6 @@ def uncertainty(*figures):
     return None if None in spreads else sum(spreads)
 
 
-def outside(ratio_, doubt):
-    """Whether a ratio is further from 1 than it may be off."""
-    return doubt is not None and abs(math.log(ratio_)) > math.log1p(doubt)
-
-
 FIRST, ALONGSIDE, BEHIND, OPEN = "first", "level", "behind", "open"
 
 
@@ -77,14 +72,3 @@ def verdict(ours_to_best, doubt):
     if doubt is not None and gap <= doubt:
         return OPEN if doubt > CLEAR else ALONGSIDE
     return FIRST if ours_to_best < 1 else BEHIND
-
-
-def contradictions(one, other):
-    """Pairs that two reports rank differently, though in both the gap is more than CLEAR; each report is a dictionary of
-    figures by contestant."""
-    names = sorted(set(one) & set(other))
-    for i, a in enumerate(names):
-        for b in names[i + 1:]:
-            here, there = one[a] / one[b], other[a] / other[b]
-            if min(here, there) < 1 / (1 + CLEAR) and max(here, there) > 1 + CLEAR:
-                yield a, b, here, there

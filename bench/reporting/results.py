@@ -60,13 +60,14 @@ def checked(text):
 class Round:
     def __init__(self, number, told):
         self.number, self.at, self.runs = number, told["at"], told["runs"]
+        self.commit = told.get("commit", "")
 
 
 class Store:
     """Rounds by (suite, case); problems has a line for each file that is not used."""
 
-    def __init__(self, directory, machine):
-        self.directory, self.machine = directory, machine
+    def __init__(self, directory, machine, commit=""):
+        self.directory, self.machine, self.commit = directory, machine, commit
         self.rounds, self.problems, self.numbers = {}, [], {}
         self.held = None
 
@@ -128,7 +129,7 @@ class Store:
         """A new round, which save() writes as it grows."""
         slug = (suite, re.sub(r"[^A-Za-z0-9.+-]+", "_", case))
         self.numbers[slug] = self.numbers.get(slug, 0) + 1
-        round_ = Round(self.numbers[slug], {"at": at, "runs": {}})
+        round_ = Round(self.numbers[slug], {"at": at, "runs": {}, "commit": self.commit})
         round_.path = os.path.join(self.directory, suite, f"{slug[1]}.{round_.number:03}.json")
         round_.key = suite, case
         return round_
@@ -136,7 +137,7 @@ class Store:
     def save(self, round_):
         suite, case = round_.key
         told = {"format": FORMAT, "suite": suite, "case": case, "machine": self.machine, "at": round_.at,
-                "runs": round_.runs}
+                "commit": round_.commit, "runs": round_.runs}
         write_file(round_.path, json.dumps(told) + "\n")
         rounds = self.rounds.setdefault(round_.key, [])
         if round_ not in rounds:

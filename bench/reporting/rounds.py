@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases in interleaved rounds until they have settled or the time is up, and goes on where a former run ended."""
 import errno
-import sys
 import tempfile
 import time
 
@@ -35,14 +34,6 @@ class Block:
         known = [r for r in rounds if all(run["of"] == self.of.get(name, run["of"]) for name, run in r.runs.items())]
         self.rounds, self.stale, self.known = known, len(rounds) - len(known), {}
         return self
-
-    def like(self, store):
-        """The same case in another report, of whichever build that was: the runs of its last round say which one."""
-        other = Block(self.build, self.suite, self.figures, self.work, self.case, self.wanted, self.most)
-        found = sorted(store.rounds.get(self.key, []), key=lambda r: r.number)
-        last = {name: run["of"] for round_ in found for name, run in round_.runs.items()}
-        other.rounds = [r for r in found if all(run["of"] == last[name] for name, run in r.runs.items())]
-        return other
 
     def present(self):
         return [c for c in self.contestants if c.failed(self.case) != "absent"]
@@ -212,12 +203,12 @@ def run_round(store, block, show, until, once=run_one):
 
 # --- all of it -----------------------------------------------------------------------------------------------------------
 
-class Progress:
-    """On a terminal one line that changes; in a log a line every ten seconds. What failed has a line that stays."""
+class Progress(contest.Progress):
+    """What failed has a line that stays."""
 
     def __init__(self, blocks, until):
-        self.blocks, self.until, self.last, self.terminal = blocks, until, 0, sys.stderr.isatty()
-        self.recent = []
+        super().__init__()
+        self.blocks, self.until, self.last, self.recent = blocks, until, 0, []
 
     def __call__(self, block, contestant, failed=None):
         if failed:
@@ -234,19 +225,6 @@ class Progress:
             self.recent = (self.recent + list(block.rounds[-1].runs.values()))[-10:]
         told = machine.noise(self.recent)
         return "" if told is None or machine.is_quiet(told) else f"  (busy machine: {machine.takers(told)})"
-
-    def line(self, text, stays=False):
-        if self.terminal:
-            sys.stderr.write(f"\r\033[K{text[:150]}" + "\n" * stays)
-        elif stays or time.monotonic() - self.last >= 10:
-            self.last = time.monotonic()
-            sys.stderr.write(text + "\n")
-        sys.stderr.flush()
-
-    def end(self):
-        if self.terminal:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
 
 
 def run_all(store, blocks, seconds):

@@ -102,12 +102,15 @@ static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const vo
  * and one that grows. */
 enum arena_use { ARENA_PLAIN, ARENA_SPARSE, ARENA_SPAN, ARENA_GROWS };
 
-/* Takes n adjacent slots (up to ARENA_SPAN_MAX) whose first is at a multiple of `alignment` slots (1 to 64).
- * Those of a large object may go on in the arenas behind. Returns the first slot's descriptor with its kind
- * and origin set; the further slots are SLOT_FREE. *clean: all of it reads as zero. NULL: no memory, errno
- * ENOMEM. */
-struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, enum arena_use use,
-                              bool *clean);
+/* Takes n adjacent slots of one arena for a superblock, PLAIN or SPARSE. Returns the first slot's descriptor
+ * with its kind and origin set; the further slots are SLOT_FREE. *clean: all of it reads as zero. NULL: no
+ * memory, errno ENOMEM. */
+struct superblock *arena_take(unsigned n, enum superblock_kind kind, enum arena_use use, bool *clean);
+
+/* The same for a large object, SPAN or GROWS: up to ARENA_SPAN_MAX, whose first slot is at a multiple of
+ * `alignment` slots (1 to 64), and which may go on in the arenas behind. */
+struct superblock *arena_take_span(unsigned n, unsigned alignment, enum superblock_kind kind,
+                                   enum arena_use use, bool *clean);
 
 /* Touches a slot that reads as zero. If that brings a huge page, and slowly, the arena gets no more huge
  * pages, nor do the next arenas (huge_pages.h). */
@@ -117,15 +120,19 @@ void arena_touch(struct superblock *sb);
  * little may be used. true: the slots read as zero. false: there may be huge pages, or the OS refused. */
 bool arena_refresh(struct superblock *sb, unsigned n);
 
-/* Gives back n slots. Makes no system call. */
-void arena_give(struct superblock *first, unsigned n);
+/* Give back a superblock's n slots, or a span. No system call. */
+void arena_give(struct superblock *sb, unsigned n);
+void arena_give_span(struct superblock *first);
 
 /* Takes `more` free slots behind a span of n slots. If `more` is less than 0, gives back the span's last
  * -more slots. false: the span is as it was. */
 bool arena_resize(struct superblock *first, unsigned n, int more);
 
 /* Returns the number of slots of a span. */
-unsigned arena_span(const struct superblock *first);
+static inline unsigned arena_span(const struct superblock *first)
+{
+    return (unsigned)__atomic_load_n(&first->word, __ATOMIC_RELAXED);
+}
 
 /* Returns the first slot of a span that began in an arena before, and that the pointer lies in; else the
  * pointer's own slot. */

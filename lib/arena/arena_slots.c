@@ -1,48 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arena/arena_table.h"
+#include "arena/best_place.h"
 #include "arena/huge_pages.h"
 #include "arena/reclaim.h"
 #include "base/kernel.h"
 #include "os/pages.h"
 
 #include <errno.h>
-
-SPARSE struct arena_guesses arena_guesses;
-
-/* --- pieces ----------------------------------------------------------------------------------- */
-
-/* A run of slots may go on in the arenas behind. Its pieces are what it has of each arena. The next piece is
- * found by its address: once slots of a piece are free, its struct may belong to other addresses. */
-struct piece {
-    struct arena *arena;
-    char *base;           /* of the arena */
-    unsigned first, left; /* slots: the piece's first, and those of it and of the pieces behind */
-};
-
-/* The n slots from the `at`-th slot behind the start of an arena on. */
-static struct piece pieces_at(const struct arena *arena, unsigned at, unsigned n)
-{
-    char *base = arena->base + at / ARENA_SLOTS * (size_t)ARENA;
-    ASSERT(n >= 1);
-    return (struct piece){pagemap_find(base), base, at % ARENA_SLOTS, n};
-}
-
-static unsigned slots_in(const struct piece *piece)
-{
-    unsigned most = ARENA_SLOTS - piece->first;
-    return piece->left < most ? piece->left : most;
-}
-
-static uint64_t mask_of(const struct piece *piece) { return arena_slot_mask(piece->first, slots_in(piece)); }
-
-static void next_piece(struct piece *piece)
-{
-    piece->left -= slots_in(piece);
-    piece->first = 0;
-    if (piece->left == 0) return;
-    piece->base += ARENA;
-    piece->arena = pagemap_find(piece->base);
-}
 
 /* --- looking for a run ------------------------------------------------------------------------ */
 
@@ -70,14 +34,12 @@ static bool is_maybe_sparse(unsigned n, enum arena_use use)
     return n >= ARENA_MAYBE_SPARSE && use >= ARENA_SPAN;
 }
 
-/* Returns true if a clean slot of the arena suits an object of n slots. Sparse superblocks leave pages
- * untouched, which huge pages would fill: they take no clean slot of an arena that may have huge pages.
- * Objects that could have huge pages take none of an arena that was made for sparse superblocks. Dirty slots
- * have their memory already, and suit both, but not large objects, of which only parts may be touched. An
- * arena made for an object beyond 4 MiB (huge and sparse) is for large objects. */
-static bool suits(const struct arena *arena, unsigned n, enum arena_use use)
+/* Returns true if a clean slot of the arena suits the use. Sparse superblocks leave pages untouched, which
+ * huge pages would fill: they take no clean slot of an arena that may have huge pages. Objects that could
+ * have huge pages take none of an arena that was made for sparse superblocks. Dirty slots have their memory
+ * already, and suit both. */
+static bool suits(const struct arena *arena, enum arena_use use)
 {
-    if (is_maybe_sparse(n, use)) return !arena->huge || arena->sparse;
     return use == ARENA_SPARSE ? !arena->huge : !arena->sparse;
 }
 
@@ -93,16 +55,11 @@ static int claim_run(struct arena *arena, unsigned n, unsigned alignment, enum a
     return -1;
 }
 
-struct run {
-    struct arena *arena; /* NULL: none */
-    int first;
-};
-
 static struct run claim_in(enum arena_word word, unsigned n, unsigned alignment, enum arena_use use)
 {
     struct run run = {NULL, -1};
     while (run.first < 0 && (run.arena = arena_next_with(word, run.arena)) != NULL)
-        if (suits(run.arena, n, use) || word == ARENA_DIRTY)
+        if (suits(run.arena, use) || word == ARENA_DIRTY)
             run.first = claim_run(run.arena, n, alignment, word);
     return run;
 }
@@ -120,172 +77,9 @@ static struct run claim_few(unsigned n, unsigned alignment, enum arena_use use)
     return run.first >= 0 ? run : claim_in(ARENA_FREE, n, alignment, use);
 }
 
-/* --- the best place for a large object ----------------------------------------------------------- */
-
-/* A gap is a run of free slots that no free slot adjoins. It may go on in the arenas behind. */
-struct gap {
-    char *base;           /* of its first arena */
-    unsigned first, size; /* slots; a long gap is seen as one of n + ARENA_SLOTS slots */
-};
-
-/* What is looked for, and the best place so far. That is one that lacks least memory; of these, the one in
- * the smallest gap, or in the largest for an object that grows. */
-struct place {
-    unsigned n, alignment;
-    bool grows;
-    char *base; /* NULL: none */
-    unsigned first, dirty, gap;
-};
-
-static bool is_for_large(const struct arena *arena)
-{
-    return arena != NULL && arena_mapping(arena) == 0 && suits(arena, ARENA_MAYBE_SPARSE, ARENA_SPAN);
-}
-
-static unsigned free_at_start(const struct arena *arena)
-{
-    uint64_t used = is_for_large(arena) ? atomic_load(&arena->used) : UINT64_MAX;
-    return used != 0 ? (unsigned)__builtin_ctzll(used) : ARENA_SLOTS;
-}
-
-static bool is_free_at_end(const struct arena *arena)
-{
-    return is_for_large(arena) && (int64_t)atomic_load(&arena->used) >= 0;
-}
-
-/* Follows a gap beyond its first arena, as far as an object of n slots may need it. */
-static void follow_gap(struct gap *gap, unsigned n)
-{
-    char *base = gap->base;
-    unsigned more = ARENA_SLOTS;
-    while (more == ARENA_SLOTS && gap->size < n + ARENA_SLOTS)
-        gap->size += more = free_at_start(pagemap_find(base += ARENA));
-}
-
-/* Counting bits costs as much as all else here, and mostly all slots are dirty, or none. */
-static unsigned dirty_in(char *base, unsigned first, unsigned n)
-{
-    unsigned dirty = 0;
-    struct piece piece = {pagemap_find(base), base, first, n};
-    for (; piece.left != 0 && piece.arena != NULL; next_piece(&piece)) {
-        uint64_t mask = mask_of(&piece), bits = atomic_load(&piece.arena->dirty) & mask;
-        if (bits == 0) continue;
-        dirty += bits == mask ? slots_in(&piece) : (unsigned)__builtin_popcountll(bits);
-    }
-    return dirty;
-}
-
-static bool is_better(const struct place *best, unsigned dirty, unsigned gap)
-{
-    if (best->base == NULL || dirty != best->dirty) return best->base == NULL || dirty > best->dirty;
-    return best->grows ? gap > best->gap : gap < best->gap;
-}
-
-/* Looks at one place of the gap: n slots from slot `at` of its first arena. */
-static void consider(const struct gap *gap, unsigned at, struct place *best)
-{
-    if (at < gap->first || at + best->n > gap->first + gap->size) return;
-    char *base = gap->base + at / ARENA_SLOTS * (size_t)ARENA;
-    unsigned dirty = dirty_in(base, at % ARENA_SLOTS, best->n);
-    unsigned room = best->grows ? gap->first + gap->size - at : gap->size;
-    if (!is_better(best, dirty, room)) return;
-    best->base = base;
-    best->first = at % ARENA_SLOTS;
-    best->dirty = dirty;
-    best->gap = room;
-}
-
-/* Looks at three places of a gap: its start, its end, and from its first dirty slot of the first arena. */
-static void consider_gap(struct gap *gap, uint64_t dirty, struct place *best)
-{
-    unsigned n = best->n, alignment = best->alignment;
-    ASSERT(is_power_of_two(alignment) && gap->size != 0);
-    if (gap->first + gap->size == ARENA_SLOTS) follow_gap(gap, n);
-    if (gap->size < n) return;
-    if (best->dirty == n && gap->size >= best->gap && !best->grows) return; /* the gap is no better */
-    unsigned end = gap->first + gap->size;
-    consider(gap, (gap->first + alignment - 1) & -alignment, best);
-    if (end - n != gap->first) consider(gap, (end - n) & -alignment, best);
-    dirty &= end < ARENA_SLOTS ? arena_slot_mask(gap->first, gap->size) : UINT64_MAX << gap->first;
-    if (dirty != 0) consider(gap, (unsigned)__builtin_ctzll(dirty) & -alignment, best);
-}
-
-/* Looks at the gaps that begin in an arena. */
-static void consider_arena(const struct arena *arena, struct place *best)
-{
-    char *base = arena_base(arena);
-    uint64_t used = atomic_load(&arena->used), dirty = atomic_load(&arena->dirty) & ~used;
-    for (unsigned first = 0; first < ARENA_SLOTS;) {
-        uint64_t left = ~used >> first;
-        if (left == 0) return;
-        first += (unsigned)__builtin_ctzll(left);
-        uint64_t behind = used >> first;
-        unsigned size = behind != 0 ? (unsigned)__builtin_ctzll(behind) : ARENA_SLOTS - first;
-        struct gap gap = {base, first, size};
-        bool goes_on = first == 0 && is_free_at_end(pagemap_find(base - ARENA));
-        if (!goes_on) consider_gap(&gap, dirty, best);
-        first += size;
-    }
-}
-
-/* In a program with very many arenas, a good place is enough. */
-static struct place best_place(unsigned n, unsigned alignment, bool grows)
-{
-    enum { LOOKS = 256 };
-    struct place best = {.n = n, .alignment = alignment, .grows = grows};
-    struct arena *arena = NULL;
-    for (unsigned looks = 0; looks < LOOKS || best.base == NULL; looks++) {
-        arena = arena_next_with(ARENA_FREE, arena);
-        if (arena == NULL) break;
-        if (is_for_large(arena)) consider_arena(arena, &best);
-        if (best.dirty == n && best.gap - n <= n / 8 && !grows) break; /* none is much better */
-    }
-    return best;
-}
-
-/* Makes claimed pieces free again, until `left` slots are left. */
-static void unclaim(struct piece piece, unsigned left)
-{
-    while (piece.left != left) {
-        struct piece this = piece;
-        next_piece(&piece);
-        arena_release(this.arena, mask_of(&this));
-    }
-}
-
-/* Claims n slots from slot `first` of the arena at `base`, if they are there and free. The struct that is
- * found may be another arena's by the time that its slots are claimed. */
-static bool claim_slots(char *base, unsigned first, unsigned n)
-{
-    struct piece begin = {pagemap_find(base), base, first, n}, piece = begin;
-    for (; piece.left != 0; next_piece(&piece)) {
-        if (piece.arena == NULL || !arena_claim(piece.arena, mask_of(&piece))) break;
-        if (piece.arena->base == piece.base) continue;
-        arena_release(piece.arena, mask_of(&piece));
-        break;
-    }
-    if (piece.left == 0) return true;
-    unclaim(begin, piece.left);
-    return false;
-}
-
-/* Claims slots for a large object where most of them have memory. Otherwise unused memory would stay beside
- * memory that the OS fills: of all places those count that need least of it. Of these the smallest gap. */
-static struct run claim_many(unsigned n, unsigned alignment, bool grows)
-{
-    enum { TRIES = 8 };
-    for (unsigned tries = 0; tries < TRIES; tries++) {
-        struct place best = best_place(n, alignment, grows);
-        if (best.base == NULL) break;
-        if (claim_slots(best.base, best.first, n))
-            return (struct run){pagemap_find(best.base), (int)best.first};
-    }
-    return (struct run){NULL, -1};
-}
-
 static struct run claim(unsigned n, unsigned alignment, enum arena_use use)
 {
-    if (is_maybe_sparse(n, use)) return claim_many(n, alignment, use == ARENA_GROWS);
+    if (is_maybe_sparse(n, use)) return arena_claim_best(n, alignment, use == ARENA_GROWS);
     return claim_few(n, alignment, use);
 }
 
@@ -314,33 +108,10 @@ static bool begin_use(struct arena *arena, uint64_t mask)
     return dirty == 0;
 }
 
-/* The bytes of claimed pieces that have no memory. */
-static size_t clean_bytes(struct piece piece)
+/* The bytes of claimed slots that have no memory. */
+static size_t clean_bytes(const struct arena *arena, uint64_t mask)
 {
-    unsigned clean = 0;
-    for (; piece.left != 0; next_piece(&piece)) {
-        uint64_t mask = mask_of(&piece);
-        clean += (unsigned)__builtin_popcountll(mask & ~claimed_dirty(piece.arena, mask));
-    }
-    return clean * (size_t)SUPERBLOCK;
-}
-
-/* Puts claimed pieces of an object of n slots into use, if the memory that they lack may be held; otherwise
- * makes them free. */
-static bool use_pieces(struct piece piece, unsigned n, enum arena_use use, bool *clean)
-{
-    bool no_huge_pages = is_maybe_sparse(n, use) && n <= ARENA_SLOTS;
-    if (!arena_make_room(clean_bytes(piece))) {
-        unclaim(piece, 0);
-        return false;
-    }
-    *clean = true;
-    for (; piece.left != 0; next_piece(&piece)) {
-        if (no_huge_pages) arena_no_huge_pages(piece.arena);
-        *clean &= begin_use(piece.arena, mask_of(&piece));
-    }
-    arena_note_wanted();
-    return true;
+    return (size_t)__builtin_popcountll(mask & ~claimed_dirty(arena, mask)) * SUPERBLOCK;
 }
 
 static size_t least_for(unsigned n) { return (n + ARENA_SLOTS - 1) / ARENA_SLOTS; }
@@ -355,19 +126,6 @@ static size_t together(unsigned n)
     return count < least ? least : count < ARENA_TOGETHER ? count : ARENA_TOGETHER;
 }
 
-/* Makes an arena at base. All its slots are claimed. */
-static struct arena *create_at(char *base, struct arena_nature nature)
-{
-    struct arena *arena = arena_create_at(base, ARENA);
-    if (arena == NULL) {
-        pages_unmap(base, ARENA);
-        return NULL;
-    }
-    arena->huge = nature.huge;
-    arena->sparse = nature.sparse;
-    return arena;
-}
-
 /* Makes `count` arenas at base. n slots, from the first one's first slot on, stay claimed. The arenas of a
  * run must follow each other: where one cannot be made, the run begins anew behind it. */
 static struct run create_all(char *base, size_t count, unsigned n, struct arena_nature nature)
@@ -375,12 +133,15 @@ static struct run create_all(char *base, size_t count, unsigned n, struct arena_
     struct run run = {NULL, -1};
     unsigned have = 0; /* slots of the run */
     for (size_t i = 0; i < count; i++) {
-        struct arena *arena = create_at(base + i * ARENA, nature);
+        struct arena *arena = arena_create_at(base + i * ARENA, ARENA);
         if (arena == NULL) {
-            if (have < n && have != 0) unclaim(pieces_at(run.arena, 0, have), 0);
+            pages_unmap(base + i * ARENA, ARENA);
+            if (have < n && have != 0) arena_unclaim(piece_at(run.arena, 0, have), 0);
             if (have < n) have = 0;
             continue;
         }
+        arena->huge = nature.huge;
+        arena->sparse = nature.sparse;
         unsigned part = n - have < ARENA_SLOTS ? n - have : ARENA_SLOTS;
         if (have == 0) run = (struct run){arena, 0};
         have += part;
@@ -388,7 +149,7 @@ static struct run create_all(char *base, size_t count, unsigned n, struct arena_
         if (rest != 0) arena_release(arena, rest);
     }
     if (have == n) return run;
-    if (have != 0) unclaim(pieces_at(run.arena, 0, have), 0);
+    if (have != 0) arena_unclaim(piece_at(run.arena, 0, have), 0);
     errno = ENOMEM;
     return (struct run){NULL, -1};
 }
@@ -426,22 +187,32 @@ static struct run claim_or_create(unsigned n, unsigned alignment, enum arena_use
     return run;
 }
 
-struct superblock *arena_take(unsigned n, unsigned alignment, enum superblock_kind kind, enum arena_use use,
-                              bool *clean)
+/* --- the slots of a superblock ------------------------------------------------------------------ */
+
+struct superblock *arena_take(unsigned n, enum superblock_kind kind, enum arena_use use, bool *clean)
 {
-    struct run run = claim_or_create(n, alignment, use);
+    struct run run = claim_or_create(n, 1, use);
     if (run.first < 0) return NULL;
-    unsigned first = (unsigned)run.first;
-    ASSERT(first % alignment == 0 && run.arena->slots[first].kind == SLOT_FREE);
-    if (!use_pieces(pieces_at(run.arena, first, n), n, use, clean)) return NULL;
-    atomic_fetch_or(&run.arena->heads, (uint64_t)1 << first);
-    return arena_slot_set(run.arena, first, kind, n);
+    uint64_t mask = arena_slot_mask((unsigned)run.first, n);
+    if (!arena_make_room(clean_bytes(run.arena, mask))) {
+        arena_release(run.arena, mask);
+        return NULL;
+    }
+    *clean = begin_use(run.arena, mask);
+    arena_note_wanted();
+    return arena_slot_set(run.arena, (unsigned)run.first, kind, n);
 }
 
 static struct arena *arena_of_slot(const struct superblock *slot) { return pagemap_find(slot_start(slot)); }
 
-/* Makes a used piece free. Its descriptors are those of free slots. */
-static void end_piece(struct arena *arena, uint64_t mask)
+static void free_descriptor(struct superblock *slot)
+{
+    slot->kind = SLOT_FREE;
+    slot->inverse = 0;
+}
+
+/* Makes used slots free. Their descriptors are those of free slots. */
+static void end_slots(struct arena *arena, uint64_t mask)
 {
     ASSERT((atomic_load(&arena->used) & mask) == mask && (atomic_load(&arena->dirty) & mask) == 0);
     atomic_fetch_and(&arena->heads, ~mask);
@@ -453,25 +224,65 @@ static void end_piece(struct arena *arena, uint64_t mask)
     atomic_store_explicit(&arenas.latest, arena, memory_order_relaxed);
 }
 
-/* Makes used pieces free. Only the first descriptor is not yet one of a free slot. */
-static void end_use(struct piece piece)
+void arena_give(struct superblock *sb, unsigned n)
 {
-    struct superblock *slot = &piece.arena->slots[piece.first];
-    slot->kind = SLOT_FREE;
-    slot->inverse = 0;
+    struct arena *arena = arena_of_slot(sb);
+    ASSERT(arena != NULL && arena->mapping == 0);
+    free_descriptor(sb);
+    end_slots(arena, arena_slot_mask((unsigned)(sb - arena->slots), n));
+}
+
+/* --- the pieces of a span ------------------------------------------------------------------------- */
+
+/* Puts claimed pieces of an object of n slots into use, if the memory that they lack may be held; otherwise
+ * makes them free. */
+static bool use_pieces(struct piece piece, unsigned n, enum arena_use use, bool *clean)
+{
+    bool no_huge_pages = is_maybe_sparse(n, use) && n <= ARENA_SLOTS;
+    size_t more = 0;
+    for (struct piece each = piece; each.left != 0; piece_next(&each))
+        more += clean_bytes(each.arena, piece_mask(&each));
+    if (!arena_make_room(more)) {
+        arena_unclaim(piece, 0);
+        return false;
+    }
+    *clean = true;
+    for (; piece.left != 0; piece_next(&piece)) {
+        if (no_huge_pages) arena_no_huge_pages(piece.arena);
+        *clean &= begin_use(piece.arena, piece_mask(&piece));
+    }
+    arena_note_wanted();
+    return true;
+}
+
+struct superblock *arena_take_span(unsigned n, unsigned alignment, enum superblock_kind kind,
+                                   enum arena_use use, bool *clean)
+{
+    struct run run = claim_or_create(n, alignment, use);
+    if (run.first < 0) return NULL;
+    unsigned first = (unsigned)run.first;
+    ASSERT(first % alignment == 0);
+    if (!use_pieces(piece_at(run.arena, first, n), n, use, clean)) return NULL;
+    return arena_slot_set(run.arena, first, kind, n);
+}
+
+/* Makes used pieces free. All descriptors are those of free slots. */
+static void end_pieces(struct piece piece)
+{
     while (piece.left != 0) {
         struct piece this = piece;
-        next_piece(&piece);
-        end_piece(this.arena, mask_of(&this));
+        piece_next(&piece);
+        end_slots(this.arena, piece_mask(&this));
     }
 }
 
-void arena_give(struct superblock *first, unsigned n)
+void arena_give_span(struct superblock *first)
 {
     struct arena *arena = arena_of_slot(first);
+    unsigned n = arena_span(first);
     ASSERT(arena != NULL && arena->mapping == 0);
-    ASSERT(atomic_load(&arena->heads) >> (first - arena->slots) & 1);
-    end_use(pieces_at(arena, (unsigned)(first - arena->slots), n));
+    free_descriptor(first);
+    end_pieces(piece_at(arena, (unsigned)(first - arena->slots), n));
 }
 
 bool arena_resize(struct superblock *first, unsigned n, int more)
@@ -481,59 +292,13 @@ bool arena_resize(struct superblock *first, unsigned n, int more)
     ASSERT(first->kind == SLOT_SPAN || first->kind == SLOT_SPAN_CHUNK);
     unsigned end = (unsigned)(first - arena->slots) + n, after = n + (unsigned)more;
     bool clean;
-    ASSERT(after >= 1 && (int)n + more >= 1);
+    ASSERT((int)n + more >= 1);
     if (more > 0) {
-        struct piece behind = pieces_at(arena, end, (unsigned)more);
-        if (!claim_slots(behind.base, behind.first, behind.left)) return false;
-        if (!use_pieces(pieces_at(arena, end, (unsigned)more), after, ARENA_SPAN, &clean)) return false;
+        struct piece behind = piece_at(arena, end, (unsigned)more);
+        if (!arena_claim_at(behind.base, behind.first, behind.left)) return false;
+        if (!use_pieces(piece_at(arena, end, (unsigned)more), after, ARENA_SPAN, &clean)) return false;
     }
     __atomic_store_n(&first->word, after, __ATOMIC_RELAXED);
-    if (more < 0) end_use(pieces_at(arena, end - (unsigned)-more, (unsigned)-more));
+    if (more < 0) end_pieces(piece_at(arena, end - (unsigned)-more, (unsigned)-more));
     return true;
-}
-
-unsigned arena_span(const struct superblock *first)
-{
-    return (unsigned)__atomic_load_n(&first->word, __ATOMIC_RELAXED);
-}
-
-/* Stale pointers come here, too, and those into slots that a thread has just claimed. */
-struct superblock *arena_head_before(struct arena *arena, const void *pointer)
-{
-    const char *base = (const char *)align_down((uintptr_t)pointer, ARENA);
-    for (unsigned i = 1; i < ARENA_SPAN_MAX / ARENA + 1; i++) {
-        struct arena *before = pagemap_find(base - i * (size_t)ARENA);
-        if (before == NULL || arena_mapping(before) != 0 || (int64_t)atomic_load(&before->used) >= 0) break;
-        uint64_t heads = atomic_load(&before->heads);
-        if (heads == 0) continue;
-        struct superblock *head = &before->slots[63 - (unsigned)__builtin_clzll(heads)];
-        bool is_span = head->kind == SLOT_SPAN || head->kind == SLOT_SPAN_CHUNK;
-        size_t bytes = is_span ? arena_span(head) * (size_t)SUPERBLOCK : 0;
-        const char *start = base - i * (size_t)ARENA + (head - before->slots) * (ptrdiff_t)SUPERBLOCK;
-        if ((size_t)((const char *)pointer - start) < bytes) return head;
-        break;
-    }
-    return arena_slot(arena, pointer);
-}
-
-/* --- all of them ------------------------------------------------------------------------------ */
-
-void arena_begin_sharing(void) { arenas.shared = true; }
-
-bool arena_has_unused(size_t bytes) { return arena_unused() >= bytes; }
-
-struct arena *arena_first(void) { return atomic_load_explicit(&arenas.all, memory_order_acquire); }
-
-void arena_freeze(void) { gate_close(&arenas.gate); }
-
-void arena_thaw(void) { gate_open(&arenas.gate); }
-
-void arena_fork_prepare(void) { gate_close_for_fork(&arenas.gate); }
-
-void arena_fork_parent(void) { gate_open_after_fork(&arenas.gate); }
-
-void arena_fork_child(void)
-{
-    gate_reset(&arenas.gate);
-    arenas.creating = false;
 }

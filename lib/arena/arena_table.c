@@ -216,5 +216,28 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, enum superblo
     slot->origin = start - BLOCK_BIAS;
     __atomic_store_n(&slot->kind, (uint8_t)kind, __ATOMIC_RELEASE);
     slot->word = n;
+    if (arena->mapping == 0) atomic_fetch_or(&arena->heads, (uint64_t)1 << i);
     return slot;
+}
+
+/* --- all of them ------------------------------------------------------------------------------ */
+
+void arena_begin_sharing(void) { arenas.shared = true; }
+
+bool arena_has_unused(size_t bytes) { return arena_unused() >= bytes; }
+
+struct arena *arena_first(void) { return atomic_load_explicit(&arenas.all, memory_order_acquire); }
+
+void arena_freeze(void) { gate_close(&arenas.gate); }
+
+void arena_thaw(void) { gate_open(&arenas.gate); }
+
+void arena_fork_prepare(void) { gate_close_for_fork(&arenas.gate); }
+
+void arena_fork_parent(void) { gate_open_after_fork(&arenas.gate); }
+
+void arena_fork_child(void)
+{
+    gate_reset(&arenas.gate);
+    arenas.creating = false;
 }

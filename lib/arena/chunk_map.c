@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chunk_map.c: see chunk_map.h. */
 #include "arena/chunk_map.h"
 
 #include "os/pages.h"

@@ -31,7 +31,7 @@ void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed)
         object = alloc_mapping(size, alignment, kind, &clean);
     } else {
         unsigned step = alignment > SUPERBLOCK ? (unsigned)(alignment / SUPERBLOCK) : 1, n = slots_for(size);
-        struct superblock *first = arena_take(n, step, kind, ARENA_SPAN, &clean);
+        struct superblock *first = arena_take_span(n, step, kind, ARENA_SPAN, &clean);
         object = first != NULL ? slot_start(first) : NULL;
     }
     ASSERT(object == NULL || ((uintptr_t)object & (alignment - 1)) == 0);
@@ -59,8 +59,7 @@ void large_free(struct arena *arena, void *object)
     if (arena->mapping != 0) {
         arena_unmap_large(arena);
     } else {
-        struct superblock *first = arena_slot(arena, object);
-        arena_give(first, arena_span(first));
+        arena_give_span(arena_slot(arena, object));
     }
     arena_purge_after_free();
 }
@@ -94,7 +93,7 @@ static void *place_to_grow(size_t size, enum superblock_kind kind)
     bool clean;
     if (size > ARENA_SPAN_MAX || (size > ARENA && !arena_has_unused(size)))
         return alloc_mapping(size, 1, kind, &clean);
-    struct superblock *first = arena_take(slots_for(size), 1, kind, ARENA_GROWS, &clean);
+    struct superblock *first = arena_take_span(slots_for(size), 1, kind, ARENA_GROWS, &clean);
     return first != NULL ? slot_start(first) : NULL;
 }
 
@@ -117,20 +116,16 @@ void *large_move(struct arena *arena, void *object, size_t size)
     return size > ARENA && arena_remap_large(arena, size, true) ? arena->base : NULL;
 }
 
-static void count_arena(const struct arena *arena, struct large_totals *totals)
-{
-    unsigned slots = arena->mapping != 0 ? 1 : ARENA_SLOTS;
-    for (unsigned i = 0; i < slots; i++) {
-        if (!is_large(&arena->slots[i])) continue;
-        totals->objects++;
-        totals->bytes += large_bytes(arena, &arena->slots[i]);
-    }
-}
-
 struct large_totals large_totals(void)
 {
     struct large_totals totals = {0, 0};
-    for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
-        if (arena->base != NULL) count_arena(arena, &totals);
+    for (const struct arena *arena = arena_first(); arena != NULL; arena = arena->next) {
+        unsigned slots = arena->base == NULL ? 0 : arena->mapping != 0 ? 1 : ARENA_SLOTS;
+        for (unsigned i = 0; i < slots; i++) {
+            if (!is_large(&arena->slots[i])) continue;
+            totals.objects++;
+            totals.bytes += large_bytes(arena, &arena->slots[i]);
+        }
+    }
     return totals;
 }

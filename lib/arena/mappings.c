@@ -76,14 +76,6 @@ static size_t round_mapping(struct arena *arena)
     return to;
 }
 
-/* Unmaps a mapping. */
-static void unmap_mapping(struct arena *arena)
-{
-    size_t size = arena->mapping;
-    arena_destroy(arena, size);
-    arena_count_held(0, size);
-}
-
 /* It passes the gate before the mapping has no owner any more: otherwise a fork in between would leave it in
  * the child without one. */
 void arena_unmap_large(struct arena *arena)
@@ -97,7 +89,8 @@ void arena_unmap_large(struct arena *arena)
         arena_count_held(held, size);
         split_mapping(arena, to, held);
     } else {
-        unmap_mapping(arena);
+        arena_destroy(arena, size);
+        arena_count_held(0, size);
     }
     gate_leave(&arenas.gate);
 }

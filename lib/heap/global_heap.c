@@ -69,10 +69,12 @@ static bool is_on_level(const struct level *level, const struct superblock *sb)
 }
 
 /* The levels in their order: those of the caches, if there are several, then the top one, then NULL. */
-static struct level *level_at(unsigned i)
+static struct level *first_level(void) { return topology_caches_now() > 1 ? by_cache : &top; }
+
+static struct level *level_after(const struct level *level)
 {
-    unsigned caches = topology_caches_now() > 1 ? topology_caches_now() : 0;
-    return i < caches ? &by_cache[i] : i == caches ? &top : NULL;
+    unsigned i = (unsigned)(level - by_cache) + 1;
+    return level == &top ? NULL : i < topology_caches_now() ? &by_cache[i] : &top;
 }
 
 /* --- one level, locked ----------------------------------------------------------------------- */
@@ -180,21 +182,13 @@ static void file_arrived(struct level *level)
     }
 }
 
-/* Locks the level. False, and the lock is not held: a stopped thread may hold it. */
-static bool lock_level_soon(struct level *level)
-{
-    if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return false;
-    ASSERT(lock_is_mine(&level->lock));
-    return true;
-}
-
 static void unlock_level(struct level *level);
 static bool level_adds_up(const struct level *level);
 
 static struct superblock *take_from_level(struct level *level, unsigned class, unsigned id)
 {
     struct superblock *sb;
-    if (!lock_level_soon(level)) return NULL;
+    if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return NULL;
     file_arrived(level);
     while ((sb = bin_fullest(&level->bins[class], 1)) != NULL && !is_fit(sb, id)) hold_back(level, sb);
     if (sb == NULL && sizeclasses[class].slots == 1) sb = first_empty(level);
@@ -257,8 +251,7 @@ static void unlock_level(struct level *level)
  * CPUs of another cache by now, and have settled there. */
 static void settle_all(void)
 {
-    struct level *level;
-    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) settle_level(level);
+    for (struct level *level = first_level(); level != NULL; level = level_after(level)) settle_level(level);
 }
 
 static void drain_level(struct level *level)
@@ -345,8 +338,7 @@ bool global_heap_free(struct superblock *sb, void *block)
 void global_heap_collect(void)
 {
     global_heap_take_queued();
-    struct level *level;
-    for (unsigned i = 0; (level = level_at(i)) != &top; i++) drain_level(level);
+    for (struct level *level = first_level(); level != &top; level = level_after(level)) drain_level(level);
     lock_take(&top.lock);
     file_arrived(&top);
     for (unsigned class = 1; class < CLASSES; ++class)
@@ -374,8 +366,7 @@ bool global_heap_has_free(struct superblock *sb, const void *block)
 size_t global_heap_slots(void)
 {
     size_t slots = 0;
-    struct level *level;
-    for (unsigned i = 0; (level = level_at(i)) != NULL; i++)
+    for (struct level *level = first_level(); level != NULL; level = level_after(level))
         slots += __atomic_load_n(&level->slots, __ATOMIC_RELAXED);
     return slots;
 }
@@ -397,8 +388,7 @@ static bool level_adds_up(const struct level *level)
 
 bool global_heap_is_valid(void)
 {
-    struct level *level;
-    for (unsigned i = 0; (level = level_at(i)) != NULL; i++)
+    for (struct level *level = first_level(); level != NULL; level = level_after(level))
         if (!level_adds_up(level) || (level != &top && level->slots > GLOBAL_HEAP_CACHE_MAX)) return false;
     return true;
 }
@@ -406,18 +396,18 @@ bool global_heap_is_valid(void)
 /* heap_table.c makes sure that no cache is found between the first call and the others. */
 void global_heap_fork_prepare(void)
 {
-    struct level *level;
-    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) lock_for_fork(&level->lock);
+    for (struct level *level = first_level(); level != NULL; level = level_after(level))
+        lock_for_fork(&level->lock);
 }
 
 void global_heap_fork_parent(void)
 {
-    struct level *level;
-    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) lock_after_fork(&level->lock);
+    for (struct level *level = first_level(); level != NULL; level = level_after(level))
+        lock_after_fork(&level->lock);
 }
 
 void global_heap_fork_child(void)
 {
-    struct level *level;
-    for (unsigned i = 0; (level = level_at(i)) != NULL; i++) lock_reset(&level->lock);
+    for (struct level *level = first_level(); level != NULL; level = level_after(level))
+        lock_reset(&level->lock);
 }

@@ -29,10 +29,6 @@
  *
  * On the locked path no superblock has an owner, a heap's lock covers its row, and heap_policy.h says which
  * heap a thread uses.
- *
- * Files: heap_fast.h the fast paths; heap_policy.c the policies; heap_table.c heaps, locks; heap_emptiness.c
- * fullness, accounts, the invariant, work that waits for a lock; heap_remote.c remote frees; heap_reclaim.c
- * superblocks taken back from other heaps; heap_refill.c malloc; heap_free.c free; heap_fork.c fork.
  */
 #ifndef HEAP_H
 #define HEAP_H

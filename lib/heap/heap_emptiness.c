@@ -336,8 +336,7 @@ bool heap_adds_up(const struct heap *heap, bool others_run)
 
 bool heap_is_valid(void)
 {
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u))
         if (!heap_adds_up(heap, false)) return false;
     return global_heap_is_valid();
 }

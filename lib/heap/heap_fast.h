@@ -13,66 +13,18 @@
  * from the row, run a fence and unmap the memory. Then the kernel finds no page, and ends the process before
  * it starts the section again. So sections touch only blocks that were used before, or that this thread has:
  * those keep their superblock. (What the kernel has swapped out is left to chance.)
- *
- * A batch's word: the first block's address : 48 | closed : 1 | blocks : 15. A block in it looks free, as one
- * on a superblock's free list does; its second eight bytes have the address of the next block, disguised.
  */
 #ifndef HEAP_FAST_H
 #define HEAP_FAST_H
 
+#include "arena/false_sharing.h"
 #include "heap/heap.h"
-#include "os/rseq.h"
-
-/* The entries are distances of descriptors from HEAP_ROW_ORIGIN; 0: no superblock. */
-struct heap_row {
-    uint64_t active[CLASSES]; /* by class */
-};
-
-/* The remote batches of an id, by class. */
-struct heap_batches {
-    uint64_t of[CLASSES];
-};
-
-extern HIDDEN struct heap_row heap_rows[IDS_MAX];
-
-/* On x86-64 this is the row of id 0. There is no class 0, so its first word is always 0. So pop may take an
- * entry of 0 for a descriptor too: its word has no free block, and pop needs no test of its own. */
-#ifdef __x86_64__
-#define HEAP_ROW_ORIGIN ((uintptr_t)heap_rows)
-#else
-#define HEAP_ROW_ORIGIN ((uintptr_t)0)
-#endif
-
-static inline uint64_t heap_entry(const struct superblock *sb)
-{
-    return sb != NULL ? (uintptr_t)sb - HEAP_ROW_ORIGIN : 0;
-}
-
-static inline struct superblock *heap_entry_superblock(uint64_t entry)
-{
-    return entry != 0 ? (struct superblock *)(uintptr_t)(entry + HEAP_ROW_ORIGIN) : NULL;
-}
-extern HIDDEN struct heap_batches heap_batches[IDS_MAX];
-
-/* Blocks of an id that wait for their free, until their line has come. Two lines of the cache. */
-enum { HEAP_WAITING = 16 };
-struct heap_waiting {
-    uint64_t of[HEAP_WAITING];
-};
-extern HIDDEN struct heap_waiting heap_waiting[IDS_MAX];
+#include "heap/heap_table.h"
 
 /* Each block has one place, so the second of two frees of a block finds the first. */
 static ALWAYS_INLINE unsigned heap_waiting_place(const void *block)
 {
     return (unsigned)((uint32_t)((uintptr_t)block >> 4) * 0x9E3779B1u >> 28);
-}
-
-#define HEAP_BATCH_CLOSED ((uint64_t)1 << 48)
-#define HEAP_BATCH_ONE ((uint64_t)1 << 49)
-
-static inline void *heap_waiting_block(uint64_t place)
-{
-    return (void *)(uintptr_t)(place & (HEAP_BATCH_CLOSED - 1));
 }
 
 #if RSEQ_AVAILABLE
@@ -168,5 +120,17 @@ static inline uint64_t heap_wait(void *block)
 }
 
 #endif
+
+/* Takes a block from this id's batch, if blocks of the class share no cache lines: then its owner does not
+ * matter. Or NULL. */
+static inline void *heap_batch_get(unsigned class)
+{
+    void *block = !false_sharing_possible(class) ? heap_batch_pop(class) : NULL;
+    if (block == NULL) return NULL;
+    if (!block_looks_free(block)) superblock_written(block);
+    ASSERT(heap_is_block(block, class));
+    *(uint64_t *)block = *heap_batch_link(block) = 0;
+    return block;
+}
 
 #endif

@@ -8,16 +8,16 @@ void heap_fork_prepare(void)
     gate_close_for_fork(&heap_transit);
     arena_fork_prepare();
     lock_for_fork(&heap_table_lock);
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_for_fork(&heap->lock);
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u))
+        lock_for_fork(&heap->lock);
     global_heap_fork_prepare();
 }
 
 void heap_fork_parent(void)
 {
     global_heap_fork_parent();
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) lock_after_fork(&heap->lock);
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u))
+        lock_after_fork(&heap->lock);
     lock_after_fork(&heap_table_lock);
     arena_fork_parent();
     gate_open_after_fork(&heap_transit);
@@ -26,8 +26,7 @@ void heap_fork_parent(void)
 void heap_fork_child(void)
 {
     global_heap_fork_child();
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
         lock_reset(&heap->lock);
         ASSERT(heap->id < IDS_MAX);
         heap->orphan = true;

@@ -22,12 +22,6 @@ static inline bool heap_path_is_locked(void) { return cpu.ids == 0; }
 static inline unsigned heap_path_id(void) { return cpu.ids != 0 ? rseq_id() : heap_policy_last(); }
 static inline unsigned heap_path_id_for_malloc(void) { return cpu.ids != 0 ? rseq_id() : heap_policy_next(); }
 
-/* Starts every section of the process anew, if there are any. The caller holds no lock. */
-static inline void heap_path_fence(void)
-{
-    if (cpu.ids != 0) rseq_fence();
-}
-
 /* Takes a lock that a stopped thread may hold. On the rseq paths the thread waits for a short time only,
  * since it can get a superblock elsewhere, but it gives up `most` times in a row at most. False: the lock is
  * not held. The load of the count comes first since each store would be an atomic instruction. */

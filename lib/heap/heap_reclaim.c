@@ -47,7 +47,7 @@ static size_t give_pulled(struct heap *heap, struct list *pulled)
 {
     ASSERT(!lock_is_mine(&heap->lock));
     size_t n = 0;
-    if (!list_is_empty(pulled)) heap_path_fence(); /* one for all */
+    if (!list_is_empty(pulled) && !heap_path_is_locked()) rseq_fence(); /* one for all */
     for (struct list_node *node; (node = list_pop(pulled)) != NULL; n++)
         global_heap_give(LIST_ENTRY(node, struct superblock, link), heap->id);
     global_heap_settle();
@@ -149,8 +149,7 @@ bool heap_scavenge(const struct heap *mine)
 {
     if (!heap_path_is_locked()) heap_batch_deliver();
     size_t n = 0;
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
         if (heap == mine) continue;
         if (heap_policy_has_ended(heap->id)) heap->orphan = true;
         bool has_queued = atomic_load_explicit(&heap->queued, memory_order_relaxed) != NULL;
@@ -165,8 +164,7 @@ COLD void heap_empty_queues(void)
 {
     if (!atomic_exchange(&heap_queues_are_long, false)) return;
     gate_enter(&heap_transit);
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u))
         if (atomic_load_explicit(&heap->unseen, memory_order_relaxed) >= HEAP_UNSEEN) give_queued(heap);
     if (atomic_load_explicit(&heap_global_unseen, memory_order_relaxed) >= HEAP_UNSEEN)
         global_heap_take_queued();
@@ -183,9 +181,8 @@ void heap_give_idle(void)
 
 void heap_give_all(void)
 {
-    struct heap *heap;
     gate_enter(&heap_transit);
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
         heap_batch_take(heap);
         give_all_of(heap);
     }

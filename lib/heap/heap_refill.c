@@ -5,8 +5,8 @@
 #include "base/probe.h"
 #include "heap/global_heap.h"
 #include "heap/heap_emptiness.h"
+#include "heap/heap_fast.h"
 #include "heap/heap_reclaim.h"
-#include "heap/heap_remote.h"
 
 #include <errno.h>
 
@@ -43,7 +43,7 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
     enum superblock_kind kind = superblock_kind_of(class);
     unsigned slots = sizeclasses[class].slots;
     enum arena_use use = first || kind == SLOT_CHUNKS ? ARENA_SPARSE : ARENA_PLAIN;
-    struct superblock *sb = arena_take(slots, 1, kind, use, &clean);
+    struct superblock *sb = arena_take(slots, kind, use, &clean);
     if (sb == NULL) return NULL;
     if (!clean && first) clean = arena_refresh(sb, slots);
     if (clean) arena_touch(sb);

@@ -2,7 +2,6 @@
 #include "heap/heap_remote.h"
 
 #include "arena/arena.h"
-#include "arena/false_sharing.h"
 #include "base/kernel.h"
 #include "base/report.h"
 
@@ -77,8 +76,8 @@ static void enqueue_anew(_Atomic(struct superblock *) *list)
 void heap_queue_fork_child(void)
 {
     heap_queue_mark = heap_queue_mark % UINT8_MAX + 1;
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) enqueue_anew(&heap->queued);
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u))
+        enqueue_anew(&heap->queued);
     enqueue_anew(&heap_global_queued);
 }
 
@@ -100,8 +99,6 @@ static uint64_t *batch_of(unsigned id, unsigned class)
     ASSERT(id < IDS_MAX && class != 0 && class < CLASSES);
     return &heap_batches[id].of[class];
 }
-
-static uint64_t *link_of(void *block) { return (uint64_t *)block + 1; }
 
 /* --- delivery -------------------------------------------------------------------------------- */
 
@@ -169,7 +166,7 @@ static void deliver_batch(uint64_t word)
     for (unsigned n = blocks_in(word); n != 0; n--) {
         struct superblock *sb = superblock_of(block, before);
         if (!block_looks_free(block)) superblock_written(block);
-        char *next = (char *)(uintptr_t)(*link_of(block) ^ superblock_cookie);
+        char *next = (char *)(uintptr_t)(*heap_batch_link(block) ^ superblock_cookie);
         sort_in(table, sb, block);
         before = block;
         block = next;
@@ -255,15 +252,14 @@ void heap_batch_take(struct heap *heap)
 
 void heap_deliver_all(void)
 {
-    struct heap *heap;
     gate_enter(&heap_transit);
     while (atomic_exchange(&taking, true)) KERNEL(SYS_sched_yield);
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) take_all(heap);
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) take_all(heap);
     atomic_store(&taking, false);
     gate_leave(&heap_transit);
 }
 
-/* --- put and get ----------------------------------------------------------------------------- */
+/* --- put -------------------------------------------------------------------------------- */
 
 bool heap_batch_put(struct superblock *sb, void *block)
 {
@@ -281,18 +277,8 @@ bool heap_batch_put(struct superblock *sb, void *block)
             continue;
         }
         block_set_link(block, 0);
-        *link_of(block) = (word & ADDRESS) ^ superblock_cookie;
+        *heap_batch_link(block) = (word & ADDRESS) ^ superblock_cookie;
         uint64_t put = (uintptr_t)block | (blocks_in(word) + 1) * HEAP_BATCH_ONE;
         if (rseq_store(id, at, word, put) == RSEQ_DONE) return true;
     }
-}
-
-void *heap_batch_get(unsigned class)
-{
-    void *block = !false_sharing_possible(class) ? heap_batch_pop(class) : NULL;
-    if (block == NULL) return NULL;
-    if (!block_looks_free(block)) superblock_written(block);
-    ASSERT(heap_is_block(block, class));
-    *(uint64_t *)block = *link_of(block) = 0;
-    return block;
 }

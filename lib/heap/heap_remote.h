@@ -15,10 +15,6 @@
  * No lock. */
 bool heap_batch_put(struct superblock *sb, void *block);
 
-/* Takes a block from this id's batch, if blocks of the class share no cache lines: then its owner does not
- * matter. Or NULL. No lock. */
-void *heap_batch_get(unsigned class);
-
 /* Makes the blocks in this id's batches pending. No lock. */
 void heap_batch_deliver(void);
 

@@ -140,22 +140,16 @@ struct heap *heap_lock_of(struct superblock *sb)
 
 /* --- totals and checks ----------------------------------------------------------------------- */
 
-static void add_counts(struct heap_counts *sum, const struct heap_counts *counts)
-{
-    sum->slow_mallocs += counts->slow_mallocs;
-    sum->slow_frees += counts->slow_frees;
-    sum->remote_frees += counts->remote_frees;
-    sum->transfers += counts->transfers;
-}
-
 struct heap_totals heap_totals(void)
 {
     struct heap_totals totals = {0};
-    struct heap *heap;
-    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u) {
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
         totals.heaps++;
         totals.slots += heap->slots;
-        add_counts(&totals.counts, &heap->counts);
+        totals.counts.slow_mallocs += heap->counts.slow_mallocs;
+        totals.counts.slow_frees += heap->counts.slow_frees;
+        totals.counts.remote_frees += heap->counts.remote_frees;
+        totals.counts.transfers += heap->counts.transfers;
     }
     return totals;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap_table.h: the heaps, one for each id, and their locks.
+/* heap_table.h: the heaps, one for each id, their rows and batches, and their locks.
  *
  * a, in slots, is the sum of those of superblocks in bins, active and in `empty`. a - u, as recorded, is the
  * sum of the groups of those in bins, each group times the slots, and 8 for each slot in `empty`; an active
@@ -26,9 +26,58 @@
 #include "base/lock.h"
 #include "heap/bin.h"
 #include "heap/heap.h"
-#include "heap/heap_fast.h"
 #include "heap/heap_path.h"
 #include "os/rseq.h"
+
+/* The entries are distances of descriptors from HEAP_ROW_ORIGIN; 0: no superblock. */
+struct heap_row {
+    uint64_t active[CLASSES]; /* by class */
+};
+
+/* The remote batches of an id, by class. A word: the first block's address : 48 | closed : 1 | blocks : 15. A
+ * block in a batch looks free, as one on a superblock's free list does; its second eight bytes have the
+ * address of the next block, disguised. */
+struct heap_batches {
+    uint64_t of[CLASSES];
+};
+extern HIDDEN struct heap_batches heap_batches[IDS_MAX];
+
+extern HIDDEN struct heap_row heap_rows[IDS_MAX];
+
+/* On x86-64 this is the row of id 0. There is no class 0, so its first word is always 0. So pop may take an
+ * entry of 0 for a descriptor too: its word has no free block, and pop needs no test of its own. */
+#ifdef __x86_64__
+#define HEAP_ROW_ORIGIN ((uintptr_t)heap_rows)
+#else
+#define HEAP_ROW_ORIGIN ((uintptr_t)0)
+#endif
+
+static inline uint64_t heap_entry(const struct superblock *sb)
+{
+    return sb != NULL ? (uintptr_t)sb - HEAP_ROW_ORIGIN : 0;
+}
+
+static inline struct superblock *heap_entry_superblock(uint64_t entry)
+{
+    return entry != 0 ? (struct superblock *)(uintptr_t)(entry + HEAP_ROW_ORIGIN) : NULL;
+}
+
+/* Blocks of an id that wait for their free, until their line has come. Two lines of the cache. */
+enum { HEAP_WAITING = 16 };
+struct heap_waiting {
+    uint64_t of[HEAP_WAITING];
+};
+extern HIDDEN struct heap_waiting heap_waiting[IDS_MAX];
+
+#define HEAP_BATCH_CLOSED ((uint64_t)1 << 48)
+#define HEAP_BATCH_ONE ((uint64_t)1 << 49)
+
+static inline void *heap_waiting_block(uint64_t place)
+{
+    return (void *)(uintptr_t)(place & (HEAP_BATCH_CLOSED - 1));
+}
+
+static inline uint64_t *heap_batch_link(void *block) { return (uint64_t *)block + 1; }
 
 enum { HEAP_DETOURS = 32 };
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "base/report.h"
-#include "reap/instrument.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "reap/validate.h"
@@ -183,11 +182,11 @@ struct place {
     size_t end;
 };
 
-static struct place place_of(const void *object)
+static struct place object_place(const void *object)
 {
     const struct reap_chunk *chunk = object ? chunk_of(object, NULL) : NULL;
     bool is_live = chunk && reap_chunk_is_live(chunk) && reap_is_object(chunk, object);
-    if (!is_live || reap_instrument_is_pending(object)) return (struct place){NULL, NULL, 0};
+    if (!is_live || reap_is_freed(object)) return (struct place){NULL, NULL, 0};
     return (struct place){chunk, chunk->owner, reap_block_end(chunk, reap_unit(object))};
 }
 
@@ -201,11 +200,11 @@ static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, c
     void *given = reap_handle(met);
     if (!reap_share(met)->fn || needed) return false;
     struct reap *const mine[] = {reap_known(reap), met};
-    const struct place was = place_of(object);
+    const struct place was = object_place(object);
     needed = mine;
     reap_share(met)->fn(&given, asked, reap_share(met)->arg);
     needed = NULL;
-    const struct place is = place_of(object);
+    const struct place is = object_place(object);
     if (is.chunk != was.chunk || is.owner != was.owner || is.end != was.end)
         report_misuse("reapOnLimit", object, "not a live object");
     return true;

@@ -10,36 +10,11 @@
 #include <apr_general.h>
 #include <apr_strings.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #pragma weak reapStats
 #define REAP_NO_INLINE /* the inline part calls the library by a name that is not weak */
-#include "reap.h"
-
-static void expect(int held, const char *what)
-{
-    if (held) return;
-    printf("wrong: %s\n", what);
-    exit(1);
-}
-
-static size_t held_by(apr_pool_t *pool)
-{
-    struct reap_stats stats;
-
-    expect(reapStats(apr_pool_reap(pool), &stats) == 0, "reapStats");
-    return stats.chunk_bytes;
-}
-
-static size_t live_in(apr_pool_t *pool)
-{
-    struct reap_stats stats;
-
-    expect(reapStats(apr_pool_reap(pool), &stats) == 0, "reapStats");
-    return stats.live_bytes;
-}
+#include "apr_expect.h"
 
 static apr_pool_t *pool;
 static apr_bucket_alloc_t *list;
@@ -72,7 +47,7 @@ static size_t grow_on(int streams)
         fill(*place, "a stream");
     }
     for (int i = 0; i < 10; i++) apr_brigade_destroy(open[i]);
-    return live_in(pool);
+    return stats_of(pool).live_bytes;
 }
 
 /* --- use after destroy ----------------------------------------------------------------------- */
@@ -183,7 +158,7 @@ static void max_free(apr_size_t most)
         for (int i = 0; i < 4000; i++) memset(apr_palloc(large, 200), i, 200);
         apr_pool_clear(large);
     }
-    size_t kept = held_by(large);
+    size_t kept = stats_of(large).chunk_bytes;
     if (most == APR_ALLOCATOR_MAX_FREE_UNLIMITED)
         expect(kept > 400 * 1024, "without a limit it keeps what it needs again");
     else

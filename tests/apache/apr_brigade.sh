@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Brigades are used again once they are destroyed, survive their use after that, and stay where the user wants
 # it; and an allocator's max_free holds.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/support/httpd_lib.sh"
+. "${srcdir:-.}/tests/support/httpd_lib.sh"
 
 need_file "$httpd_libs/libreap-apr.so" libreap-apr
 program=${top_builddir:-.}/tests/apache/apr_brigade

@@ -2,15 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # apr_reap.h, reap.h and hoard.h for modules that load everywhere: in C and C++, in old and new dialects, every
 # call is weak with REAP_APR_OPTIONAL, and none without; a module that uses them all loads without the library.
-srcdir=${srcdir:-.}
+. "${srcdir:-.}/tests/support/script.sh"
 libs=$(cd "${top_builddir:-.}/.libs" && pwd)
-. "${srcdir:-.}/tests/support/needs.sh"
 need_file "$libs/libreap-apr.so" libreap-apr
 flags=$(apr-1-config --includes --cppflags 2>/dev/null) || flags=$(pkg-config --cflags apr-1) || { absent apr-1-config; exit 77; }
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "wrong: $*"; [ ! -s "$tmp/said" ] || cat "$tmp/said"; bad=1; }
 
 # calls HEADER PATTERN: the names of the calls that a header declares
 calls() {

@@ -3,11 +3,9 @@
 # An unmodified httpd with its pools on reaps gives the answers of the stock server, byte for byte,
 # under one MPM (apr_httpd.sh MPM; without one, under all three). Then it is restarted and stopped,
 # and its error log is looked at.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/support/httpd_lib.sh"
+. "${srcdir:-.}/tests/support/httpd_lib.sh"
 
 httpd_require
-httpd_directory
 
 # --- what is asked ----------------------------------------------------------------------------
 
@@ -90,15 +88,11 @@ same_answers() {
     echo "$mpm: $(requests "$mpm" | wc -l) answers as the stock server's${2:+ ($2)}"
 }
 
+no_child_of_before() { ! printf '%s\n' "$before" | grep -qxF "$(httpd_children)"; }
 graceful_restart() {
     before=$(httpd_children | sort)
     kill -USR1 "$httpd_pid"
-    n=0
-    while printf '%s\n' "$before" | grep -qxF "$(httpd_children)"; do
-        n=$((n + 1))
-        [ $n -lt 600 ] || fail "$mpm: old children after a graceful restart"
-        sleep 0.1
-    done
+    within 60 no_child_of_before || fail "$mpm: old children after a graceful restart"
     libraries_are_mapped "$1"
 }
 

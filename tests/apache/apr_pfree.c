@@ -10,18 +10,9 @@
 #include <apr_general.h>
 #include <apr_strings.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "reap.h" /* weak, as apr_reap.h comes first */
-
-static void expect(int held, const char *what)
-{
-    if (held) return;
-    printf("wrong: %s\n", what);
-    exit(1);
-}
+#include "apr_expect.h" /* reap.h is weak, as apr_reap.h comes first */
 
 static size_t resident_pages(void)
 {
@@ -33,18 +24,9 @@ static size_t resident_pages(void)
     return resident;
 }
 
-static size_t live_objects(apr_pool_t *pool)
-{
-    struct reap_stats stats;
-
-    expect(reapStats(apr_pool_reap(pool), &stats) == 0, "reapStats");
-    return stats.live_objects;
-}
-
 static void free_singly(apr_pool_t *pool)
 {
-    size_t before = live_objects(pool), held;
-    struct reap_stats stats;
+    size_t before = stats_of(pool).live_objects;
     void *object[500];
 
     for (int round = 0; round < 200; round++) {
@@ -53,10 +35,9 @@ static void free_singly(apr_pool_t *pool)
         for (int i = 0; i < 500; i++) apr_pfree(pool, object[i * 7 % 500]);
     }
     apr_pfree(pool, NULL);
-    expect(live_objects(pool) == before, "all was freed");
-    reapStats(apr_pool_reap(pool), &stats);
-    held = stats.peak_chunk_bytes;
-    expect(held < 1000000, "memory was used again"); /* 20 MB were asked for in all */
+    expect(stats_of(pool).live_objects == before, "all was freed");
+    expect(stats_of(pool).peak_chunk_bytes < 1000000,
+           "memory was used again"); /* 20 MB were asked for in all */
 }
 
 static void resize(apr_pool_t *pool)

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # apr_pfree, apr_prealloc and apr_pool_reap: their use, their misuse (one line and an abort, each),
 # and their absence on stock pools, which a module survives.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/support/httpd_lib.sh"
+. "${srcdir:-.}/tests/support/httpd_lib.sh"
 
 need_file "$httpd_libs/libreap-apr.so" libreap-apr
-httpd_directory
 program=${top_builddir:-.}/tests/apache/apr_pfree
 on_reaps() { LD_PRELOAD=$httpd_libs/libreap-apr.so LD_LIBRARY_PATH=$httpd_libs "$program" "$@"; }
 

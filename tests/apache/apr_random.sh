@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Pools on reaps behave as stock pools do, also in random sequences of calls: apr_random prints the same on both.
 # Other seeds: tests/apache/apr_random.sh FIRST COUNT STEPS.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/support/httpd_lib.sh"
+. "${srcdir:-.}/tests/support/httpd_lib.sh"
 
 need_file "$httpd_libs/libreap-apr.so" libreap-apr
-httpd_directory
 program=${top_builddir:-.}/tests/apache/apr_random
 
 # compare OPTIONS PRELOAD FIRST COUNT STEPS
@@ -29,7 +27,6 @@ if [ $# = 3 ]; then
 else
     compare '' "$apr" 1 150 1500
     compare harden=1 "$apr" 1 30 1500
-    compare redzone=16 "$apr" 31 20 1500
     compare bypass=1 "$apr" 51 20 1500
     [ ! -e "$httpd_libs/libreap-malloc.so" ] || compare '' "$both" 151 50 1500
 fi

@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Pools on reaps behave as stock pools do: apr_semantics uses all of their interface, and prints the
 # same transcript on both.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/support/httpd_lib.sh"
+. "${srcdir:-.}/tests/support/httpd_lib.sh"
 
 need_file "$httpd_libs/libreap-apr.so" libreap-apr
-httpd_directory
 program=${top_builddir:-.}/tests/apache/apr_semantics
 
 on_reaps() {

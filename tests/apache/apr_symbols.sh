@@ -3,13 +3,11 @@
 # libreap-apr stands in for all of libapr's pools and allocators: it exports every such name that
 # libapr does, and in a running httpd each of them binds to it. One missed, and stock code would
 # read our struct as its own.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/support/httpd_lib.sh"
+. "${srcdir:-.}/tests/support/httpd_lib.sh"
 LC_ALL=C
 export LC_ALL
 
 need_file "$httpd_libs/libreap-apr.so" libreap-apr
-httpd_directory
 lib=$httpd_libs/libreap-apr.so
 names='^apr_(pool_|allocator_|palloc|pcalloc|psprintf|pvsprintf)'
 

@@ -9,12 +9,12 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "apr_expect.h"
 
 /* The least number of rounds, and the least time: on a busy machine threads take turns at first. */
 enum { THREADS = 4, ROUNDS = 20000, FORKS = 40, SECONDS = 2, SLOTS = 64 };
@@ -23,13 +23,6 @@ static apr_pool_t *parent;
 static _Atomic(apr_pool_t *) slot[SLOTS]; /* pools on their way from one thread to another */
 static atomic_ulong made, ended;
 static time_t over;
-
-static void expect(int held, const char *what)
-{
-    if (held) return;
-    printf("wrong: %s\n", what);
-    exit(1);
-}
 
 static apr_status_t count_end(void *pool)
 {

@@ -3,16 +3,13 @@
 # doc/deploying.md on Debian, step by step, in a copy of /etc/apache2 with its own ports and directories: modules by
 # a2enmod, the preload in envvars, configtest, start, graceful restarts under load, rotated logs, stop, and the way
 # back. DEPLOY_ROOT names a directory with the unpacked package (dpkg -x apache2_*.deb DIR), where it is not installed.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/support/httpd_lib.sh"
+. "${srcdir:-.}/tests/support/httpd_lib.sh"
 
 root=${DEPLOY_ROOT:-}
 [ -x "$root/usr/sbin/apache2ctl" ] && [ -e "$root/etc/apache2/envvars" ] ||
     { absent apache2ctl; exit 77; }
 need perl
 httpd_require
-httpd_directory
-chmod 755 "$tmp"
 
 # --- Debian's server in $tmp ------------------------------------------------------------------------
 
@@ -51,7 +48,7 @@ END
 add_modules() {
     modules=
     for module in reap reap_lua; do
-        built=$(cd "${top_builddir:-.}" && pwd)/apache_module/.libs/mod_$module.so
+        built=$build/apache_module/.libs/mod_$module.so
         ! lacks_file "$built" "mod_$module" "a2enmod $module" || continue
         sed "s|/usr/lib/apache2/modules/mod_$module.so|$built|" "$srcdir/debian/$module.load" >"$APACHE_CONFDIR/mods-available/$module.load"
         cp "$srcdir/debian/$module.conf" "$APACHE_CONFDIR/mods-available/"
@@ -77,13 +74,9 @@ answers() { curl -s -o "$tmp/got" "http://127.0.0.1:$httpd_port/page.txt" && cmp
 
 # until_ WHAT COMMAND...: within 100 s
 until_() {
-    what=$1 n=0
+    what=$1
     shift
-    until "$@"; do
-        n=$((n + 1))
-        [ $n -lt 1000 ] || { cat "$tmp/log/error.log"; fail "not within 100 s: $what"; }
-        sleep 0.1
-    done
+    within 100 "$@" || { cat "$tmp/log/error.log"; fail "not within 100 s: $what"; }
 }
 
 start() {
@@ -92,7 +85,6 @@ start() {
     pid_of_server
 }
 
-is_gone() { ! kill -0 "$1" 2>/dev/null; }
 stop() {
     pid_of_server
     pid=$httpd_pid children=$(httpd_children)

@@ -2,15 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # doc/examples/mod_example.c, built as its first comment says, in a private httpd: the same module file on stock
 # pools and on reaps. The answers are the same, and the pool's figures are what the comment says.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/support/httpd_lib.sh"
+. "${srcdir:-.}/tests/support/httpd_lib.sh"
 
 httpd_require
 apxs=$(PATH=$PATH:/usr/sbin command -v apxs || PATH=$PATH:/usr/sbin command -v apxs2) || { absent apxs; exit 77; }
-httpd_directory
-reap_module=$(cd "${top_builddir:-.}" && pwd)/apache_module/.libs/mod_reap.so
-failures=0
-complain() { echo "$mode: $*"; failures=$((failures + 1)); }
+reap_module=$build/apache_module/.libs/mod_reap.so
 
 build_module() {
     include=$(cd "$srcdir/include" && pwd)
@@ -44,8 +40,7 @@ refused() {
     shift 2
     status=$(curl -s --max-time 60 -o "$tmp/body" -w '%{http_code}' -H 'Expect:' --data-binary "@$tmp/many" "$@" "$url$path")
     pages=$(grep -c '</html>' "$tmp/body")
-    n=0
-    until grep -q "^/sort$path " "$dir/access.log" || [ $n -ge 20 ]; do sleep 0.1; n=$((n + 1)); done
+    within 2 has 1 "$dir/access.log" "^/sort$path "
     logged=$(tail -n 1 "$dir/access.log")
     [ "$status, $pages, $logged" = "$wanted, 1, /sort$path $wanted" ] || complain "$path: status $status, $pages pages, logged: $logged"
 }
@@ -79,11 +74,11 @@ check_answers() {
 }
 
 run() {
-    pools=$1 mode="$1 pools, $2" dir=$tmp/$1-$2
+    pools=${1%-*} mode="${1%-*} pools, ${1#*-}" dir=$tmp/site
     mkdir -p "$dir"
-    httpd_prepare "$dir" "$2"
+    httpd_prepare "$dir" "${1#*-}"
     cat >>"$dir/httpd.conf" <<END
-LoadModule example_module $tmp/.libs/mod_example.so
+LoadModule example_module $built/.libs/mod_example.so
 <Location /sort>
 SetHandler example-sort
 </Location>
@@ -99,17 +94,13 @@ LoadModule reap_module $reap_module
 ReapLimitRequest 256K
 </Location>
 END
-    if [ "$1" = reaps ]; then httpd_start "$dir" "$httpd_libs/libreap-apr.so"; else httpd_start "$dir"; fi
+    if [ "$pools" = reaps ]; then httpd_start "$dir" "$httpd_libs/libreap-apr.so"; else httpd_start "$dir"; fi
     url=http://127.0.0.1:$httpd_port/sort
     check_answers
-    httpd_stop "$dir"
-    httpd_log_is_clean "$dir" || complain "see the log"
+    httpd_end_well
 }
 
-chmod 755 "$tmp"
+built=$tmp
 build_module
-for mpm in prefork event; do
-    run stock "$mpm"
-    run reaps "$mpm"
-done
-[ "$failures" = 0 ] || fail "$failures failures"
+at_once run stock-prefork reaps-prefork stock-event reaps-event
+exit $bad

@@ -23,7 +23,6 @@ bound=256 # KiB; on stock pools h2 grows by some 1800, and by 7400 in four times
 tool="$srcdir/tests/apache/growth.py"
 httpd_require
 need python3
-httpd_directory
 
 # case, amount, unit: two seconds or so each. "restart" comes apart.
 cases='h2 40000 request
@@ -40,47 +39,27 @@ ssi-page 1500 request'
 
 # --- the server ---------------------------------------------------------------------------------
 
-modules='mpm_event authz_core authz_host mime dir include filter cgid http2 alias deflate socache_shmcb ssl
-    proxy proxy_http proxy_wstunnel'
-
+# The common site and configuration, with one child of few threads, TLS, and the server behind the proxy.
 configure() {
-    for module in $modules; do echo "LoadModule ${module}_module $httpd_modules/mod_$module.so"; done
     cat <<END
-ServerRoot $tmp
-ServerName localhost
-Listen 127.0.0.1:$httpd_port
-Listen 127.0.0.1:$httpd_secure
-PidFile $tmp/httpd.pid
-DefaultRuntimeDir $tmp
-Mutex file:$tmp default
-ErrorLog $tmp/error.log
+LoadModule proxy_wstunnel_module $httpd_modules/mod_proxy_wstunnel.so
 ServerLimit 1
 StartServers 1
 ThreadsPerChild 8
 MaxRequestWorkers 8
 MinSpareThreads 1
 MaxSpareThreads 8
-MaxKeepAliveRequests 0
-EnableMMAP Off
 Protocols h2c http/1.1
-DocumentRoot $tmp/htdocs
-TypesConfig /etc/mime.types
-ScriptSock $tmp/cgid.sock
-<IfModule unixd_module>
-$([ "$(id -u)" != 0 ] || printf 'User www-data\nGroup www-data\n')
-</IfModule>
-<Directory $tmp/htdocs>
-Options Includes ExecCGI
-Require all granted
-AddType text/html .shtml
-AddOutputFilter INCLUDES .shtml
-AddHandler cgi-script .cgi
-</Directory>
-ProxyPass /back/ws ws://127.0.0.1:$httpd_back/
-ProxyPass /back/ http://127.0.0.1:$httpd_back/
+ProxyPass /back/ws ws://127.0.0.1:$backend_port/
+ProxyPass /back/ http://127.0.0.1:$backend_port/
 <Location /back/packed>
 SetOutputFilter DEFLATE
 </Location>
+END
+    [ ! -s "$tmp/certificate.pem" ] || cat <<END
+LoadModule socache_shmcb_module $httpd_modules/mod_socache_shmcb.so
+LoadModule ssl_module $httpd_modules/mod_ssl.so
+Listen 127.0.0.1:$httpd_secure
 <VirtualHost 127.0.0.1:$httpd_secure>
 SSLEngine on
 SSLCertificateFile $tmp/certificate.pem
@@ -90,33 +69,18 @@ END
 }
 
 make_site() {
-    mkdir -p "$tmp/htdocs"
-    echo '<p>hello</p>' >"$tmp/htdocs/index.html"
-    echo '<i>a part</i>' >"$tmp/htdocs/part.html"
-    echo '<!--#include virtual="hello.cgi" --><!--#include virtual="part.html" -->' >"$tmp/htdocs/cgi.shtml"
-    i=0
-    while [ $i -lt 20 ]; do
+    echo '<!--#include virtual="cgi/hello.cgi" --><!--#include virtual="one.html" -->' >"$tmp/htdocs/cgi.shtml"
+    for _ in $(seq 20); do
         # shellcheck disable=SC2016  # a variable of SSI
-        echo '<!--#set var="n" value="$n." --><!--#echo var="DOCUMENT_NAME" --><!--#include virtual="part.html" -->'
-        i=$((i + 1))
+        echo '<!--#set var="n" value="$n." --><!--#echo var="DOCUMENT_NAME" --><!--#include virtual="one.html" -->'
     done >"$tmp/htdocs/page.shtml"
-    printf '#!/bin/sh\nprintf "Content-Type: text/plain\\n\\nhello from a script\\n"\n' >"$tmp/htdocs/hello.cgi"
-    chmod 755 "$tmp" "$tmp/htdocs/hello.cgi"
 }
 
 # Without openssl there is no TLS.
 make_certificate() {
     openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost -days 9 -keyout "$tmp/key.pem" \
         -out "$tmp/certificate.pem" >"$tmp/openssl" 2>&1 && return
-    modules=$(echo "$modules" | sed 's/ssl$//')
     absent openssl "a certificate, for tls"
-}
-
-# The server behind the proxy is one of three neighbouring ports.
-three_ports() {
-    httpd_free_port
-    httpd_secure=$((httpd_port + 2))
-    ! httpd_in_use $httpd_secure || three_ports
 }
 
 # start_on stock|reaps [VARIABLE=VALUE]
@@ -227,12 +191,7 @@ growth_is_seen() {
 
 # Children of the older generation may take a moment.
 processes_are() {
-    n=0
-    while [ "$(httpd_children | wc -l)" != "$1" ]; do
-        n=$((n + 1))
-        [ $n -lt 600 ] || fail "restart: $(httpd_children | wc -l) processes and not $1"
-        sleep 0.1
-    done
+    within 60 httpd_has "$1" || fail "restart: $(httpd_children | wc -l) processes and not $1"
 }
 
 # One a second while a client asks without a pause: it would end with the first answer that fails.
@@ -277,14 +236,16 @@ anonymous() { awk '/^Anonymous:/ { print $2 }' "/proc/$1/smaps_rollup"; }
 chosen=" $* "
 is_chosen() { case $chosen in '  ' | *" $1 "*) ;; *) return 1 ;; esac; }
 
-make_site
 make_certificate
-three_ports
-configure >"$tmp/httpd.conf"
-python3 "$tool" backend "$httpd_back" &
+httpd_free_port
+httpd_secure=$httpd_port backend_port=$httpd_back
+httpd_prepare "$tmp" event
+make_site
+configure >>"$tmp/httpd.conf"
+python3 "$tool" backend "$backend_port" &
 backend=$!
-trap 'kill $backend; httpd_end' EXIT
-until httpd_in_use "$httpd_back"; do kill -0 $backend 2>/dev/null || fail "no server behind the proxy"; sleep 0.1; done
+at_exit='kill $backend; httpd_end'
+within 10 httpd_in_use "$backend_port" || fail "no server behind the proxy"
 row '' amount ${beside:+KiB 'bytes of' 'KiB at'} KiB 'bytes of' 'KiB at' ''
 row case '' ${beside:+stock 'each' 'the end'} reaps 'each' 'the end' each
 while read -r name amount unit; do

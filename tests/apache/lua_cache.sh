@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiled scripts in mod_reap_lua: they are cached, with the same answers; a file that changes, however it does, is
 # compiled again; an error of syntax is logged once for a change; a full cache gives up the longest unused.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/apache/lua_lib.sh"
+. "${srcdir:-.}/tests/apache/lua_lib.sh"
 
 # The file looks as if it had been there for long. Its time of change cannot be set, so the test waits.
 settle() { sleep 2.2; }
@@ -140,4 +139,4 @@ check() {
     [ "$mpm" = prefork ] || check_threads # its one child serves one connection after the other
 }
 lua_test
-lua_end
+exit $bad

@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
-# What tests of mod_reap_lua share: sourced, not run, after srcdir is set. A test defines make_scripts DIR,
-# lua_directives DIR, which prints configuration, and check, and ends with lua_test and lua_end.
-. "$srcdir/tests/support/httpd_lib.sh"
+# What tests of mod_reap_lua share: sourced, not run. A test defines make_scripts DIR,
+# lua_directives DIR, which prints configuration, and check, and ends with lua_test.
+. "${srcdir:-.}/tests/support/httpd_lib.sh"
 
-lua_module=$(cd "${top_builddir:-.}" && pwd)/apache_module/.libs/mod_reap_lua.so
+lua_module=$build/apache_module/.libs/mod_reap_lua.so
 need_file "$lua_module" mod_reap_lua
 httpd_require
-httpd_directory
-failures=0
-
-complain() {
-    echo "$mode: $*"
-    failures=$((failures + 1))
-}
+base=/lua/
 
 # --- scripts --------------------------------------------------------------------------------------
 
@@ -21,24 +15,6 @@ complain() {
 script() { printf '%s\n' "$2" >"$lua/$1.lua"; }
 
 # --- asking ---------------------------------------------------------------------------------------
-
-# ask PATH [curl's arguments]: sets status, body (the file too), result (curl's).
-ask() {
-    path=$1
-    shift
-    status=$(curl -s --max-time 60 -D "$tmp/headers" -o "$tmp/body" -w '%{http_code}' "$@" \
-        "http://127.0.0.1:$httpd_port/lua/$path")
-    result=$?
-    body=$(cat "$tmp/body" 2>/dev/null)
-}
-
-header() { sed -n "s/^$1: //Ip" "$tmp/headers" | tr -d '\r'; }
-
-expect() {
-    wanted=$1
-    shift
-    [ "$1" = "$wanted" ] || complain "${2:-$path}: got '$(printf %.200s "$1" | tr '\n' '|')', not '$wanted'"
-}
 
 expect_status() { expect "$1" "$status" "$path: status"; }
 
@@ -63,13 +39,12 @@ ask_failing() {
 
 # --- all of it ------------------------------------------------------------------------------------
 
-# lua_run stock|reaps MPM
+# lua_run stock|reaps-MPM
 lua_run() {
-    mode="$1 pools, $2" pools=$1
-    dir=$tmp/$1-$2
-    lua=$dir/htdocs/lua
+    pools=${1%-*} mpm=${1#*-} mode="${1%-*} pools, ${1#*-}"
+    dir=$tmp/site lua=$tmp/site/htdocs/lua
     mkdir -p "$dir"
-    httpd_prepare "$dir" "$2"
+    httpd_prepare "$dir" "$mpm"
     mkdir -p "$lua"
     script hello 'print("hello", 1, nil, true) r:write("a", 2, "b\n")'
     make_scripts "$dir"
@@ -78,19 +53,10 @@ lua_run() {
         printf '<Directory %s>\nAddHandler reap-lua .lua\n</Directory>\nReapLuaReport on\n' "$lua"
         lua_directives "$dir"
     } >>"$dir/httpd.conf"
-    if [ "$1" = reaps ]; then httpd_start "$dir" "$httpd_libs/libreap-apr.so"; else httpd_start "$dir"; fi
+    if [ "$pools" = reaps ]; then httpd_start "$dir" "$httpd_libs/libreap-apr.so"; else httpd_start "$dir"; fi
     logged=0
     check
-    httpd_stop "$dir"
-    httpd_log_is_clean "$dir" || complain "see the log"
+    httpd_end_well
 }
 
-lua_test() {
-    chmod 755 "$tmp"
-    for mpm in prefork event; do
-        lua_run stock "$mpm"
-        lua_run reaps "$mpm"
-    done
-}
-
-lua_end() { [ "$failures" = 0 ] || fail "$failures failures"; }
+lua_test() { at_once lua_run stock-prefork reaps-prefork stock-event reaps-event; }

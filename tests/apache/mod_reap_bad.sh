@@ -2,46 +2,30 @@
 # SPDX-License-Identifier: Apache-2.0
 # mod_reap with bad input: directives that must be refused in one clear line, requests that attack reap-status, a
 # stranger at a child's address, and a directory without access.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/apache/mod_reap_lib.sh"
-reap_require
-httpd_directory
-chmod 755 "$tmp"
+. "${srcdir:-.}/tests/apache/mod_reap_lib.sh"
 
 # --- directives ----------------------------------------------------------------------------------------
 
 # What httpd is to say of each line that it refuses, after a colon and a blank. CONF is the name of the file.
 refused() {
+    for size in 0 0M -1 -5M +5M 1.5M 0x10 lots M 1X 1MB 1e6 9223372036854775808 9007199254740992K 99999999999999999999G off; do
+        echo "ReapLimitRequest $size: ReapLimitRequest: '$size' is not a size"
+    done
+    for name in ReapLimitHard ReapLimitConnection; do
+        for size in 0 -1G lots; do echo "$name $size: $name: '$size' is not a size"; done
+    done
+    for status in 200 404 -500 5000; do
+        echo "ReapLimitAction deny $status: ReapLimitAction: '$status' is not a status to deny with"
+    done
+    for word in limit exit off; do echo "ReapReport off $word: ReapReport: off stands alone, not beside '$word'"; done
     cat <<'END'
 ReapStatus maybe: ReapStatus must be On or Off
 ReapStatus: ReapStatus must be On or Off
 <Location /x>|ReapStatus On|</Location>: ReapStatus not allowed in
 ReapLimitRequest: ReapLimitRequest takes one argument
 ReapLimitRequest 1M 2M: ReapLimitRequest takes one argument
-ReapLimitRequest 0: ReapLimitRequest: '0' is not a size
-ReapLimitRequest 0M: ReapLimitRequest: '0M' is not a size
-ReapLimitRequest -1: ReapLimitRequest: '-1' is not a size
-ReapLimitRequest -5M: ReapLimitRequest: '-5M' is not a size
-ReapLimitRequest +5M: ReapLimitRequest: '+5M' is not a size
-ReapLimitRequest 1.5M: ReapLimitRequest: '1.5M' is not a size
-ReapLimitRequest 0x10: ReapLimitRequest: '0x10' is not a size
-ReapLimitRequest lots: ReapLimitRequest: 'lots' is not a size
-ReapLimitRequest M: ReapLimitRequest: 'M' is not a size
-ReapLimitRequest 1X: ReapLimitRequest: '1X' is not a size
-ReapLimitRequest 1MB: ReapLimitRequest: '1MB' is not a size
 ReapLimitRequest "5 M": ReapLimitRequest: '5 M' is not a size
 ReapLimitRequest "": ReapLimitRequest takes one argument
-ReapLimitRequest 1e6: ReapLimitRequest: '1e6' is not a size
-ReapLimitRequest 9223372036854775808: ReapLimitRequest: '9223372036854775808' is not a size
-ReapLimitRequest 9007199254740992K: ReapLimitRequest: '9007199254740992K' is not a size
-ReapLimitRequest 99999999999999999999G: ReapLimitRequest: '99999999999999999999G' is not a size
-ReapLimitRequest off: ReapLimitRequest: 'off' is not a size
-ReapLimitHard 0: ReapLimitHard: '0' is not a size
-ReapLimitHard -1G: ReapLimitHard: '-1G' is not a size
-ReapLimitHard lots: ReapLimitHard: 'lots' is not a size
-ReapLimitConnection 0: ReapLimitConnection: '0' is not a size
-ReapLimitConnection -1: ReapLimitConnection: '-1' is not a size
-ReapLimitConnection junk: ReapLimitConnection: 'junk' is not a size
 <Location /x>|ReapLimitConnection 1M|</Location>: ReapLimitConnection not allowed in
 ReapLimitRequest 8M|ReapLimitHard 8M: ReapLimitHard must be above ReapLimitRequest: 8388608 (CONF:2) is not above 8388608 (CONF:1) in the server
 ReapLimitHard 4M|ReapLimitRequest 8M: ReapLimitHard must be above ReapLimitRequest: 4194304 (CONF:1) is not above 8388608 (CONF:2) in the server
@@ -59,19 +43,12 @@ ReapLimitHard 1M|<VirtualHost *:1>|<Location /x>|ReapLimitRequest 2M|</Location>
 ReapLimitRequest 2M|<VirtualHost 127.0.0.1:1>|ReapLimitHard 1M|</VirtualHost>: 1048576 (CONF:3) is not above 2097152 (CONF:1) in virtual host
 ReapLimitAction: ReapLimitAction takes 1-2 arguments
 ReapLimitAction kill: ReapLimitAction: 'kill' is not log, close or deny
-ReapLimitAction deny 200: ReapLimitAction: '200' is not a status to deny with
-ReapLimitAction deny 404: ReapLimitAction: '404' is not a status to deny with
-ReapLimitAction deny -500: ReapLimitAction: '-500' is not a status to deny with
-ReapLimitAction deny 5000: ReapLimitAction: '5000' is not a status to deny with
 ReapLimitAction log 500: ReapLimitAction: a status goes with deny, not with log
 ReapLimitAction close 503: ReapLimitAction: a status goes with deny, not with close
 ReapLimitAction deny 500 503: ReapLimitAction takes 1-2 arguments
 ReapReport: ReapReport takes 1-2 arguments
 ReapReport all: ReapReport: 'all' is not off, or limit, exit or both
 ReapReport limit off: ReapReport: off stands alone, not beside 'limit'
-ReapReport off limit: ReapReport: off stands alone, not beside 'limit'
-ReapReport off exit: ReapReport: off stands alone, not beside 'exit'
-ReapReport off off: ReapReport: off stands alone, not beside 'off'
 ReapReport all off: ReapReport: 'all' is not off, or limit, exit or both
 ReapReport limit exit off: ReapReport takes 1-2 arguments
 <Location /x>|ReapReport exit|</Location>: ReapReport: exit is for the main server
@@ -152,10 +129,7 @@ END
     chmod -R a+rX "$dir/htdocs"
     setsid "$APACHE2" -f "$dir/httpd.conf" -DFOREGROUND 2>/dev/null &
     httpd_pid=$!
-    until httpd_in_use "$httpd_port"; do
-        kill -0 "$httpd_pid" 2>/dev/null || fail "httpd does not start"
-        sleep 0.1
-    done
+    within 30 httpd_in_use "$httpd_port" || fail "httpd does not start"
     ask /page.txt
     expect 500 "$status" 'a limit in .htaccess'
     expect 1 "$(logged 'ReapLimitRequest not allowed here' 1)" 'the line for .htaccess'
@@ -275,10 +249,9 @@ attack() {
     ask '/reap-status/closed?json'
     expect 403 "$status" 'access'
     check_stranger
-    httpd_stop
-    httpd_log_is_clean "$dir" || complain "the error log"
+    httpd_end_well
 }
 
 check_directives
 for mpm in ${1:-event worker prefork}; do attack "$mpm"; done
-[ "$failures" = 0 ] || fail "$failures failures"
+exit $bad

@@ -3,11 +3,7 @@
 # A request beyond a limit, byte by byte: its client gets one error page and nothing behind it, or an answer that is cut
 # off, whatever the handler calls (mod_reap_deny.py has the tables). Under each MPM, or the one named.
 # HTTPD_PHP names libphp8.2.so, where it is not among httpd's modules.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/apache/mod_reap_lib.sh"
-reap_require
-httpd_directory
-chmod 755 "$tmp"
+. "${srcdir:-.}/tests/apache/mod_reap_lib.sh"
 php=${HTTPD_PHP:-$httpd_modules/libphp8.2.so}
 
 directives() {
@@ -69,7 +65,7 @@ END
 }
 
 add_reap_lua() {
-    built=$reap_build/apache_module/.libs/mod_reap_lua.so
+    built=$build/apache_module/.libs/mod_reap_lua.so
     ! lacks_file "$built" mod_reap_lua "its scripts" || return
     printf 'LoadModule reap_lua_module %s\nAddHandler reap-lua .rlua\n' "$built" >>"$dir/httpd.conf"
     cat >"$dir/htdocs/script.rlua" <<'END'
@@ -123,9 +119,8 @@ run() {
     python3 -B "$srcdir/tests/apache/mod_reap_deny.py" "$httpd_port" "$httpd_back" "$dir/access.log" "$mpm" \
         "$dir/htdocs/large.txt" $options >"$tmp/said" 2>&1 || complain "see below"
     tail -n 40 "$tmp/said"
-    httpd_stop
-    httpd_log_is_clean "$dir" || complain "the error log"
+    httpd_end_well
 }
 
-for each in ${1:-event worker prefork}; do run "$each"; done
-[ "$failures" = 0 ] || fail "$failures failures"
+at_once run ${1:-event worker prefork}
+exit $bad

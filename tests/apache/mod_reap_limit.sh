@@ -2,11 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Requests that take memory for ever, beside others that must not notice: under each MPM (or the one named), each
 # action and both kinds of limit; over HTTP/1.1, and over HTTP/2 where only the stream may end.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/apache/mod_reap_lib.sh"
-reap_require
-httpd_directory
-chmod 755 "$tmp"
+. "${srcdir:-.}/tests/apache/mod_reap_lib.sh"
 
 # --- the others ---------------------------------------------------------------------------------------
 
@@ -51,11 +47,7 @@ peaks_below() {
 
 # notes REGEXP N: the note reap-limit in the access log, which has a line once the connection is done
 notes() {
-    n=0
-    until [ "$(grep -cE " limit=$1 " "$dir/access.log")" = "$2" ] || [ $n -ge 20 ]; do
-        n=$((n + 1))
-        sleep 0.1
-    done
+    within 2 has "$2" "$dir/access.log" " limit=$1 "
     expect "$2" "$(grep -cE " limit=$1 " "$dir/access.log")" "notes $1"
 }
 
@@ -153,8 +145,7 @@ run() {
     [ "$mpm" = prefork ] || check_http2
     memory_is_back
     for child in $children; do kill -0 "$child" 2>/dev/null || complain "child $child has ended"; done
-    httpd_stop
-    httpd_log_is_clean "$dir" || complain "the error log"
+    httpd_end_well
 }
 
 # --- connections ---------------------------------------------------------------------------------------
@@ -170,8 +161,7 @@ run_connection() {
     notes denied 1
     expect 1 "$(logged 'pool +request [0-9]+ bytes, [0-9]+ live in [0-9]+ objects' 1)" 'the report'
     memory_is_back
-    httpd_stop
-    httpd_log_is_clean "$dir" || complain "the error log"
+    httpd_end_well
 }
 
 # --- the hard limit --------------------------------------------------------------------------------------
@@ -238,20 +228,19 @@ run_page() {
         done
         ask '/runaway/allowed?send=1'
         [ "$limit" != ReapLimitRequest ] || expect 200 "$status" 'a section without a limit'
-        httpd_stop
-        httpd_log_is_clean "$dir" || complain "the error log"
+        httpd_end_well
     done
 }
 
-for mpm in ${1:-event worker prefork}; do
+under() {
     for action in log deny close; do
-        run "$mpm" "$action"
+        run "$1" "$action"
         [ "$action" = log ] || peaks_below 5000000
     done
-    run_connection "$mpm"
-    run_hard "$mpm"
-    run_out "$mpm"
-    run_page "$mpm"
-    echo "$mpm: done"
-done
-[ "$failures" = 0 ] || fail "$failures failures"
+    run_connection "$1"
+    run_hard "$1"
+    run_out "$1"
+    run_page "$1"
+}
+at_once under ${1:-event worker prefork}
+exit $bad

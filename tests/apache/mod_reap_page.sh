@@ -2,14 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The page of reap-status from a true httpd on reaps, with requests under way, in Chromium; and from one on stock
 # pools. Pictures stay in tests/apache/pictures-live of the build.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/apache/mod_reap_lib.sh"
-pictures=$reap_build/tests/apache/pictures-live
+. "${srcdir:-.}/tests/apache/mod_reap_lib.sh"
+pictures=$build/tests/apache/pictures-live
 
-reap_require
 need chromium chromedriver
-httpd_directory
-chmod 755 "$tmp"
 rm -rf "$pictures"
 
 # Requests that hold some MiB for a few seconds, one of them with a script in its URL, and small ones, until the
@@ -35,11 +31,11 @@ look() { python3 -B "$srcdir/tests/apache/reap_page.py" "$1" "http://127.0.0.1:$
 reap_prepare "$tmp/event" event "ReapStatus on" "ReapLimitRequest 64M"
 httpd_start "$tmp/event" "$reaps"
 load
-look --url || failures=1
+look --url || bad=1
 rm "$tmp/load"
 httpd_stop
 httpd_log_is_clean "$tmp/event" || fail "the error log"
 httpd_start "$tmp/event"
-look --stock || failures=1
+look --stock || bad=1
 httpd_stop
-exit $failures
+exit $bad

@@ -2,11 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # reap-status in a private httpd, under each MPM or the one named: its forms, whether they add up, also under load and
 # restarts; without the preload; where it is off; a child that does not answer.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/apache/mod_reap_lib.sh"
-reap_require
-httpd_directory
-chmod 755 "$tmp"
+. "${srcdir:-.}/tests/apache/mod_reap_lib.sh"
 
 check() { python3 -B "$srcdir/tests/apache/mod_reap_status.py" "$@" >"$tmp/said" 2>&1 || complain "$(cat "$tmp/said")"; }
 url() { echo "http://127.0.0.1:$httpd_port"; }
@@ -57,8 +53,7 @@ check_elsewhere() {
     expect 1 "$(grep -c 'Pools on reaps' "$tmp/body")" server-status
     ask '/runaway?quiet=100'
     ask /page.txt
-    n=0
-    until grep -q '^/page.txt .*peak=' "$dir/access.log" || [ $n -ge 100 ]; do n=$((n + 1)); sleep 0.1; done
+    within 10 has 1 "$dir/access.log" '^/page.txt .*peak='
     peak=$(sed -n 's,^/runaway?quiet=100 .*peak=,,p' "$dir/access.log")
     [ "${peak:-0}" -gt 6553600 ] || complain "the peak in the access log: '$peak'"
     peak=$(sed -n 's,^/page.txt .*peak=,,p' "$dir/access.log" | tail -n 1)
@@ -132,8 +127,7 @@ run() {
     check_load 3
     ask '/reap-status?json'
     check json "$tmp/body"
-    httpd_stop
-    httpd_log_is_clean "$dir" || complain "the error log"
+    httpd_end_well
     [ "$(logged 'child [0-9]+ ends with [0-9]+ kB resident; largest pools: ' 2)" -ge 2 ] || complain "no report at exit"
 }
 
@@ -155,8 +149,7 @@ run_stock() {
     ask '/runaway?quiet=200'
     expect 200 "$status" 'no limit on stock pools'
     [ "$(logged 'reap:warn.*libreap-apr is not preloaded' 1)" -ge 1 ] || complain "no warning in the log"
-    httpd_stop
-    httpd_log_is_clean "$dir" || complain "the error log"
+    httpd_end_well
 }
 
 # Off: nothing listens, and the handler is not there.
@@ -170,13 +163,13 @@ run_off() {
     ! grep -q "reap-httpd.$httpd_pid" /proc/net/unix || complain "a child listens"
     ask '/server-status?auto'
     expect 0 "$(grep -c Reap "$tmp/body")" 'server-status without ReapStatus'
-    httpd_stop
-    httpd_log_is_clean "$dir" || complain "the error log"
+    httpd_end_well
 }
 
-for mpm in ${1:-event worker prefork}; do
-    run "$mpm"
-    run_stock "$mpm"
-    run_off "$mpm"
-done
-[ "$failures" = 0 ] || fail "$failures failures"
+under() {
+    run "$1"
+    run_stock "$1"
+    run_off "$1"
+}
+at_once under ${1:-event worker prefork}
+exit $bad

@@ -26,13 +26,12 @@ fi
 mpm=${1:-event}
 httpd_require
 need python3
-httpd_directory
 
 # Paths, and how many of a hundred requests are for each.
 mix='/page.txt=30 /index.html=20 /parts.shtml=20 /big/=1 /cgi/hello.cgi?x=1=2 /back/stream/0=15 /packed/page.txt=4'
 
 prepare() {
-    lua=$(cd "${top_builddir:-.}" && pwd)/apache_module/.libs/mod_reap_lua.so
+    lua=$build/apache_module/.libs/mod_reap_lua.so
     httpd_prepare "$tmp" "$mpm"
     echo '<!--#include virtual="one.html" --><!--#include virtual="two.shtml" -->' >"$tmp/htdocs/parts.shtml"
     {
@@ -112,18 +111,13 @@ backend_port=$httpd_port
 prepare
 python3 "$tool" backend "$backend_port" &
 backend=$!
-trap 'kill $backend $pids 2>/dev/null; httpd_end' EXIT
-until httpd_in_use "$backend_port"; do kill -0 $backend 2>/dev/null || fail "no server behind the proxy"; sleep 0.1; done
+at_exit='kill $backend $pids 2>/dev/null; httpd_end'
+within 10 httpd_in_use "$backend_port" || fail "no server behind the proxy"
 httpd_start "$tmp" "$preload"
 [ -z "$preload" ] || grep -q libreap-apr "/proc/$httpd_pid/maps" || fail "libreap-apr is not preloaded"
 before=$(httpd_children | wc -l)
 soak
-n=0
-until [ "$(httpd_children | wc -l)" = "$before" ]; do
-    n=$((n + 1))
-    [ $n -lt 300 ] || fail "$(httpd_children | wc -l) processes, and not $before"
-    sleep 0.1
-done
+within 30 httpd_has "$before" || fail "$(httpd_children | wc -l) processes, and not $before"
 httpd_stop
 httpd_log_is_clean "$tmp" || fail "the error log"
 echo "$mpm: $(cat "$tmp"/done.* | awk '{ n += $1 } END { print n }') requests, none failed, $restarts graceful restarts, $seconds s"

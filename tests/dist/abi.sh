@@ -5,15 +5,10 @@
 #
 #     tests/dist/abi.sh            compares
 #     tests/dist/abi.sh record     records: make abi-record, when a change is meant
-srcdir=${srcdir:-.}
-build=$(realpath "${top_builddir:-.}")
+. "${srcdir:-.}/tests/support/script.sh"
 recorded=$srcdir/tests/dist/abi
-. "${srcdir:-.}/tests/support/needs.sh"
 need abidw abidiff
 case $(uname -m) in x86_64) ;; *) echo "skipped: interfaces were recorded on x86-64"; exit 77 ;; esac
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
 
 # dump LIBRARY: without paths, lines and private types, so that only a change of the interface changes it
 dump() {

@@ -3,9 +3,7 @@
 # The hot paths have the instructions that were recorded (bench/check.sh), where the compiler and its flags are those of
 # the record. Everywhere counts repeat: what is recorded here is found again. A record of one instruction less in each
 # call is seen, with a line for each of the short calls, in which it counts.
-srcdir=${srcdir:-.}
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
+. "${srcdir:-.}/tests/support/script.sh"
 check() { sh "$srcdir/bench/check.sh" "$@"; }
 
 check

@@ -3,12 +3,8 @@
 # ./bootstrap --demo and --check in any order, in a tree whose configure, tests and packages are this test's own: a part
 # that was not there is configured anew, and a test that was skipped for want of a package that --check installs has
 # failed. Then the tests themselves: what they ask for by needs.sh is of a package that is known.
-srcdir=$(cd "${srcdir:-.}" && pwd)
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
+. "${srcdir:-.}/tests/support/script.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL CHECK_DEBUG
-bad=0
-wrong() { echo "wrong: $*"; sed 's/^/    /' "$tmp/said"; bad=1; }
 
 # --- a tree and a Debian --------------------------------------------------------------------------------
 tree=$tmp/tree
@@ -232,7 +228,7 @@ last_says '3 passed, 1 failed, 0 skipped'
 cd "$srcdir" || exit 99
 . tests/support/needs.sh
 : >"$tmp/said"
-others=$(grep -lr 'command -v' tests --include='*.sh' | grep -vE 'support/(needs|httpd_lib)|dist/(aarch64|cmake|bootstrap|install)|apache/(deploy|example_httpd|soak)\.|doc/demo\.|trace/drag|preload/preload-(small|redis)|inputs/inputs_fuzz')
+others=$(grep -lr 'command -v' tests --include='*.sh' | grep -vE 'support/(needs|script|httpd_lib)|dist/(aarch64|cmake|bootstrap|install)|apache/(deploy|example_httpd)\.|doc/demo\.|trace/drag|preload/preload-(small|redis)|inputs/inputs_fuzz')
 [ -z "$others" ] || wrong "these look for programs without tests/support/needs.sh:" $others
 grep -rnE "skipped: (no|not) |skip \"no " tests --include='*.sh' --include='*.py' |
     grep -vE '\(Debian|here|support/needs.sh|dist/(bootstrap|aarch64)|no root|no user namespaces|rseq|no /proc|control group|memory controller|checkout|filter of system|no \$core|full disk' >"$tmp/said" &&

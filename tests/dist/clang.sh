@@ -2,18 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # clang builds all libraries without a warning, and the line about a block that was written to after it was freed
 # names the block there, too.
-srcdir=$(cd "${srcdir:-.}" && pwd)
-. "${srcdir:-.}/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
 need clang
 [ ! -e "$srcdir/config.status" ] || { echo "skipped: the source directory itself is configured"; exit 77; }
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL
 CONFIG_SHELL=/bin/sh # libtool runs in it, which takes half the time in dash of what it takes in bash
 export CONFIG_SHELL
 ulimit -c 0
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
 
 mkdir "$tmp/build"
 cd "$tmp/build" || exit 99

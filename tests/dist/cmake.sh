@@ -2,32 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # A project of CMake's finds what `make install` puts down, by find_package(reap): each target builds a program that
 # runs, from a directory other than the configured one too; a version or a part that is not there is refused.
-. "${srcdir:-.}/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
 need cmake
-. "${srcdir:-.}/tests/support/install-lib.sh"
+. "$srcdir/tests/support/install-lib.sh"
 package=$(find "$tmp/root" -name reap-config.cmake)
 [ -n "$package" ] || { echo "wrong: reap-config.cmake is not installed"; exit 1; }
 lib=$(dirname "$(dirname "$(dirname "$package")")")
 version=$(sed -n 's/^Version: //p' "$lib/pkgconfig/reap.pc")
 
-mkdir "$tmp/project"
-sed -n '/^```c$/,/^```$/{/^```/!p}' "$srcdir/README.md" >"$tmp/project/example.c"
-cat >"$tmp/project/pools.c" <<'C'
-#include <apr_reap.h>
-#include <reap.h>
-#include <stdio.h>
-int main(void)
-{
-    apr_pool_t *pool = NULL;
-    if (apr_initialize() != APR_SUCCESS || apr_pool_create(&pool, NULL) != APR_SUCCESS) return 1;
-    char *line = apr_palloc(pool, 80);
-    apr_pfree(pool, line);
-    void *owner = NULL;
-    printf("client %d\n", reapOf(apr_palloc(pool, 80), &owner) == 0 && owner == *apr_pool_reap(pool) ? 7 : 0);
-    apr_terminate();
-    return 0;
-}
-C
+mkdir "$tmp/project" && cp "$tmp/example.c" "$tmp/pools.c" "$tmp/project"
 cat >"$tmp/project/asked.c" <<'C'
 #include <reap.h>
 #include <reap_ask.h>

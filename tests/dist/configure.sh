@@ -2,14 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # configure without apxs, or with nothing but a compiler: it says in one line what is left out and
 # why, makes no rule for it, and leaves the user's CFLAGS alone; a wrong argument stops it.
-srcdir=$(cd "${srcdir:-.}" && pwd)
+. "${srcdir:-.}/tests/support/script.sh"
 [ ! -e "$srcdir/config.status" ] || { echo "skipped: the source directory itself is configured"; exit 77; }
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 CONFIG_SHELL=/bin/sh # dash runs it faster than bash does
 export CONFIG_SHELL
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
 
 # configured NAME VARIABLE=VALUE...: in a directory of its own; what it said is in $tmp/NAME.out.
 configured() {

@@ -1,10 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # libreap opened late: with room in the static TLS, and after other libraries have used it up to the last byte.
+. "${srcdir:-.}/tests/support/script.sh"
 lib=${top_builddir:-.}/.libs/libreap.so
 late=${top_builddir:-.}/tests/dist/dlopen_late
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 
 # Copies of one library are many libraries. Large ones first, then one byte at a time.
 fillers=
@@ -19,7 +18,6 @@ filler() {
 filler 64 60
 filler 1 65
 
-bad=0
 said() {
     "$@" >"$tmp/out" 2>"$tmp/err" || { echo "fails: $1 $2 and $(($# - 2)) more" && bad=1; }
     cat "$tmp/out" "$tmp/err"

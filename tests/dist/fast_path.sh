@@ -4,6 +4,7 @@
 # counted by single steps (bench/steps.c). On the locked path the same count must find atomic ones. The same holds
 # for reapMalloc and reapFree (bench/steps_reap.c), but that those of a shared reap have one, with which they enter a part;
 # in the life of one atomic ones must be found.
+. "${srcdir:-.}/tests/support/script.sh"
 set -u
 preload=$(realpath "${top_builddir:-.}/.libs/libreap-malloc.so")
 steps=${top_builddir:-.}/bench/steps
@@ -41,8 +42,6 @@ judge_reap() {
         END { if (shared < 8 || lives != 1 || bumps != 4 || blocks != 2) print "not all was counted" }'
 }
 
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 "$steps" "$preload" >"$tmp/mallocs"
 status=$?
 "$steps_reap" >"$tmp/reaps"

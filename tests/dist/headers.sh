@@ -2,12 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The public headers in each dialect of C: no warning, and one error where the dialect is too old. And what they say
 # of a call's result keeps no sanitizer from its work.
-srcdir=${srcdir:-.}
+. "${srcdir:-.}/tests/support/script.sh"
 libs=$(cd "${top_builddir:-.}/.libs" && pwd)
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "wrong: $*"; cat "$tmp/said"; bad=1; }
 
 cat >"$tmp/calls.c" <<'END'
 #include <hoard.h>
@@ -39,7 +35,6 @@ int main(void)
 END
 
 compilers=${CC:-cc}
-. "${srcdir:-.}/tests/support/needs.sh"
 lacks clang || compilers="$compilers
 clang"
 echo "$compilers" >"$tmp/compilers"

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `make install` puts down serves a developer: README's example compiles and runs by pkg-config,
 # shared and static, in C and C++; and everything has gone where configure was told.
-. "${srcdir:-.}/tests/support/needs.sh"
 . "${srcdir:-.}/tests/support/install-lib.sh"
 
 variable() { sed -n "s/^$1=//p" "$top_builddir/lib/reap.pc"; }
@@ -64,8 +63,6 @@ for archive in libreap.a libreap-ask.a; do
     [ -z "$others" ] || wrong "$archive defines" $others
 done
 
-# The example is what the README shows.
-sed -n '/^```c$/,/^```$/{/^```/!p}' "$srcdir/README.md" >"$tmp/example.c"
 try() {
     name=$1
     shift
@@ -143,21 +140,6 @@ system_pkg_config() { env -u PKG_CONFIG_LIBDIR -u PKG_CONFIG_SYSROOT_DIR pkg-con
 beside_ours() { echo "$PKG_CONFIG_LIBDIR:$(system_pkg_config --variable=pcfiledir "$1")"; }
 # With APR: reap-apr's flags and libapr's own, which are not below our root.
 if ! lacks_file "$lib/libreap-apr.so" libreap-apr; then
-    cat >"$tmp/pools.c" <<'C'
-#include <apr_reap.h>
-#include <reap.h>
-#include <stdio.h>
-int main(void)
-{
-    apr_pool_t *pool = NULL;
-    void *owner = NULL;
-    if (apr_initialize() != APR_SUCCESS || apr_pool_create(&pool, NULL) != APR_SUCCESS) return 1;
-    apr_pfree(pool, apr_palloc(pool, 80));
-    printf("client %d\n", reapOf(apr_palloc(pool, 80), &owner) == 0 && owner == *apr_pool_reap(pool) ? 7 : 0);
-    apr_terminate();
-    return 0;
-}
-C
     flags=$(PKG_CONFIG_LIBDIR=$(beside_ours apr-1) pkg-config --cflags --libs reap-apr) || wrong "pkg-config does not know reap-apr"
     case $flags in *-lreap-apr*-lapr-1*) ;; *) wrong "reap-apr does not stand before libapr: $flags" ;; esac
     # shellcheck disable=SC2086

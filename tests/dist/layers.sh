@@ -2,16 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # The folders of lib/ are its layers, lowest first in the table of lib/README.md. A file includes headers by path,
 # of its own folder and of lower ones; an object file needs no symbol of a higher folder; and no two object files of
-# the library need each other. A file's name is there once, and no folder has more than 20 modules. Files of tools
-# and apache_module include public headers, and those of their own folder, only. All of these have what stands in
-# tools/common, which includes nothing of ours but itself.
-srcdir=${srcdir:-.}
+# the library need each other. A file's name is there once, and no folder has more than 20 modules. A file calls no file
+# behind it in its folder (tests/tools/file_order.py). Files of tools and apache_module include public headers, and
+# those of their own folder, only. All of these have what stands in tools/common, which includes nothing of ours but
+# itself.
+. "${srcdir:-.}/tests/support/script.sh"
 top_builddir=${top_builddir:-.}
+need python3
 most=20
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "$1"; bad=1; }
 
 sed -n 's,^| `\([a-z]*\)/` |.*,\1,p' "$srcdir/lib/README.md" >"$tmp/order"
 [ -s "$tmp/order" ] || { echo "lib/README.md has no table of folders"; exit 99; }
@@ -60,5 +58,14 @@ rank[b] > rank[a] { print $1 " needs " $3 " of " $2 ", of a higher layer"; bad =
 END { exit bad }' "$tmp/order" "$tmp/needs" || bad=1
 awk '{ print $1, $2 }' "$tmp/needs" | sort -u >"$tmp/edges"
 tsort "$tmp/edges" >/dev/null 2>"$tmp/cycles" || { wrong "object files need each other:"; sed 's/^tsort: //' "$tmp/cycles"; }
+# --- the files of a folder, and names of static functions ------------------------------------------
+mkdir -p "$tmp/lib/heap"
+printf '* `heap/`: `low`,\n  `high`\n' >"$tmp/lib/README.md"
+printf 'int low(void)\n{\n    return high();\n}\nstatic int take(void) { return 0; }\n' >"$tmp/lib/heap/low.c"
+printf '#include "heap/low.h"\nint high(void) { return 0; }\nstatic int take(void) { return 0; }\n' >"$tmp/lib/heap/high.c"
+python3 -B "$srcdir/tests/tools/file_order.py" "$tmp" >"$tmp/said" && wrong "a call upwards in a folder is not seen"
+grep -q '^heap/low.c uses high of high' "$tmp/said" && grep -q '^take is a function of heap/high, heap/low$' "$tmp/said" ||
+    { wrong "wrong about two files:"; cat "$tmp/said"; }
+python3 -B "$srcdir/tests/tools/file_order.py" "$srcdir" || bad=1
 echo "$(wc -l <"$tmp/edges") needs among $(cut -d' ' -f1 "$tmp/symbols" | sort -u | wc -l) object files"
 exit $bad

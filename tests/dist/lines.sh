@@ -9,11 +9,11 @@ page=doc/design/decisions.md
 parts="lib tests bench apache_module tools doc"
 bad=0
 
-# lines PART: of sources, scripts and pages that people write; traces, recorded interfaces and pictures are none
+# lines PART: of sources, scripts and pages that people write; recordings, recorded interfaces and pictures are none
 lines() {
     case $1 in
         lib*) find "$1" -name '*.[ch]' ;;
-        *) find "$1" -type f ! -path 'bench/trace_*.c' \( -name '*.[ch]' -o -name '*.cc' -o -name '*.hpp' -o -name '*.sh' -o \
+        *) find "$1" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.hpp' -o -name '*.sh' -o \
             -name '*.bash' -o -name '*.py' -o -name '*.lua' -o -name '*.am' -o -name '*.md' -o -name '*.txt' -o \
             -name '*.[1-9]' -o -name '*.pml' -o -name '*.html' -o -name '*.css' -o -name 'reap-demo*' \) ;;
     esac | tr '\n' '\0' | xargs -0 cat | wc -l

@@ -2,13 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # CFLAGS with -flto: configure leaves it out in one line, libreap.a is machine code after make install, and a program
 # that is linked with -flto may have names of its own like those within. With clang as well, where it is.
-srcdir=$(cd "${srcdir:-.}" && pwd)
-. "${srcdir:-.}/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
 [ ! -e "$srcdir/config.status" ] || { echo "skipped: the source directory itself is configured"; exit 77; }
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
 unset MAKEFLAGS MFLAGS MAKELEVEL
 CONFIG_SHELL=/bin/sh # libtool runs in it, which takes half the time in dash of what it takes in bash
 export CONFIG_SHELL

@@ -4,11 +4,8 @@
 # member or a test of the pages for developers by a search in the sources, and in walkthrough.md by one in the modules
 # of its row. A model for spin is held to lib/ by what its comments name: "f, g (file.c)" says that f and g are in there.
 # A rename that forgets a document or a model fails here, and a function that goes.
-srcdir=${srcdir:-.}
+. "${srcdir:-.}/tests/support/script.sh"
 cd "$srcdir" || exit 99
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
 
 documents="README.md CONTRIBUTING.md SECURITY.md NEWS $(find lib bench tests doc -name '*.md')"
 pages=$(find doc -name '*.[37]')

@@ -3,14 +3,9 @@
 # Debian's packages are built of a copy of what git has, without tests and optimization; lintian finds no error in them;
 # what reap-tools contains its description names, and a package of a soname has no file that the next soname's has as well.
 # packaging/chroots.sh packages installs them on a fresh system.
-srcdir=$(cd "${srcdir:-.}" && pwd)
-. "$srcdir/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
 need git dpkg-buildpackage dh lintian
 [ -e "$srcdir/.git" ] || skip "no clone of git's, but a tarball or a package's sources here"
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
 
 mkdir "$tmp/reap" "$tmp/file"
 (cd "$srcdir" && git -c safe.directory='*' ls-files -z | xargs -0 cp --parents -t "$tmp/reap") || exit 99

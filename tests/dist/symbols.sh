@@ -1,15 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What the shipped libraries export, need and reserve is what the design promises.
-srcdir=${srcdir:-.}
-. "${srcdir:-.}/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
 libs=${top_builddir:-.}/.libs
 LC_ALL=C
 export LC_ALL
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
 
 # Names that public headers declare: a function's name is followed by its parameters.
 declared() {

@@ -3,12 +3,8 @@
 # The table in tests/README.md: each module of lib/, tools/ask/ and tools/common/ is in it once, each test that it names
 # is there and is run. A test's name is there once. What make check shortens is in check-long; a test is in make check or
 # in check-system.
-srcdir=${srcdir:-.}
+. "${srcdir:-.}/tests/support/script.sh"
 cd "$srcdir" || exit 99
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "$1"; bad=1; }
 
 # --- modules ----------------------------------------------------------------------------------
 sed -n 's,^| `\(\(tools/\)*[a-z]*/[a-z0-9_][a-z0-9_-]*\)` | \(.*\) |$,\1 \3,p' tests/README.md | tr -d '`,' >"$tmp/table"

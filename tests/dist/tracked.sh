@@ -2,15 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Each file that git has is distributed, or stands in the short list here; and the top level has no other files than
 # those that a repository needs. What was committed by accident fails here.
-srcdir=$(cd "${srcdir:-.}" && pwd)
+. "${srcdir:-.}/tests/support/script.sh"
 alone='.ci/run .clang-format .editorconfig .gitignore m4/.gitignore'
 top='.clang-format .editorconfig .gitignore CONTRIBUTING.md LICENSE Makefile.am NEWS README.md SECURITY.md bootstrap configure.ac'
 
-. "${srcdir:-.}/tests/support/needs.sh"
 need git
 [ -e "$srcdir/.git" ] || skip "no clone of git's, but a tarball or a package's sources here"
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 words() { printf '%s\n' "$@" | sort -u; }
 
 # Root may test the clone of somebody else.

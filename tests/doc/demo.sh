@@ -3,18 +3,15 @@
 # The demo, shortened: it ends well, says what it is for, leaves nothing behind but a page that is valid; a request
 # without end kills a stock child and none with a limit, and the case's growth with frees is at most 1/31 of that on
 # stock pools. Its errors are one line, and the page has them too.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/support/httpd_lib.sh"
+. "${srcdir:-.}/tests/support/httpd_lib.sh"
 
-build=$(cd "${top_builddir:-.}" && pwd)
 need_file "$build/apache_module/.libs/mod_reap_lua.so" mod_reap_lua
 httpd_require
 need_file "$build/apache_module/.libs/mod_reap.so" mod_reap
 command -v wrk >/dev/null || command -v ab >/dev/null || { absent wrk; exit 77; }
 need h2load perl
-httpd_directory
 page=$tmp/page.html
-demo=$(cd "$srcdir" && pwd)/apache_module/demo/reap-demo
+demo=$srcdir/apache_module/demo/reap-demo
 
 directory_of() { sed -n 's|.*sh \(.*/reap-demo\.[A-Za-z0-9]*\)/stop$|\1|p' "$1"; }
 
@@ -93,12 +90,7 @@ check_interrupted() {
     : >"$tmp/progress"
     setsid "$demo" --build "$build" --page "$page" --quick >"$tmp/out" 2>"$tmp/progress" &
     pid=$!
-    n=0
-    until grep -q 'clients beside' "$tmp/progress"; do
-        n=$((n + 1))
-        [ $n -lt 900 ] || fail "the demo does not begin"
-        sleep 0.1
-    done
+    within 90 grep -q 'clients beside' "$tmp/progress" || fail "the demo does not begin"
     kill -TERM "$pid"
     wait "$pid"
     result=$?
@@ -141,7 +133,7 @@ check_refusals() {
 }
 
 # As root the demo goes on as www-data, who must be able to use its directory.
-mkdir "$tmp/demo" && chmod 755 "$tmp" && chmod 1777 "$tmp/demo" || exit 99
+mkdir "$tmp/demo" && chmod 1777 "$tmp/demo" || exit 99
 TMPDIR=$tmp/demo
 export TMPDIR
 check_refusals

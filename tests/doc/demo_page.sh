@@ -2,15 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # The demo's page, of figures that this test makes: a line has a gap where nobody had an answer, the curve ends before
 # the connection does, and what is not to be seen is said. In Chromium nothing is cut off, at any width and in both schemes.
-srcdir=${srcdir:-.}
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
+. "${srcdir:-.}/tests/support/script.sh"
 wrong() {
     echo "FAILED: $*"
     bad=1
 }
-. "${srcdir:-.}/tests/support/needs.sh"
 need perl
 
 figures() { # NAME START STEP AFTER [MOST]: seconds, requests, KB and the most; the connection ends with request 100000

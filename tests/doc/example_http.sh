@@ -2,30 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # doc/examples/http_server: right answers, both limits refuse and leave room for others, a client that goes
 # away leaves nothing, and after a stop in order nothing is held.
+. "${srcdir:-.}/tests/support/script.sh"
 server=${top_builddir:-.}/doc/examples/http_server
-. "${srcdir:-.}/tests/support/needs.sh"
 need_file "$server" http_server
 need curl
-tmp=$(mktemp -d) || exit 99
 pid=
-trap '[ -z "$pid" ] || kill -9 $pid 2>/dev/null; touch "$tmp/go"; wait; rm -rf "$tmp"' EXIT
-trap 'exit 99' HUP INT TERM
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
+at_exit='[ -z "$pid" ] || kill -9 $pid 2>/dev/null; touch "$tmp/go"; wait'
 
 "$server" 0 >"$tmp/said" 2>&1 &
 pid=$!
-# until N COMMAND...: asks ten times a second, N seconds long.
-until_true() {
-    tenths=$(($1 * 10))
-    shift
-    while ! "$@" 2>/dev/null; do
-        tenths=$((tenths - 1))
-        [ $tenths -gt 0 ] || return 1
-        sleep 0.1
-    done
-}
-until_true 10 grep -q '^listening' "$tmp/said" || { cat "$tmp/said"; exit 1; }
+within 10 grep -q '^listening' "$tmp/said" || { cat "$tmp/said"; exit 1; }
 url=http://127.0.0.1:$(sed -n 's/^listening on port //p' "$tmp/said")
 
 ask() { curl -s -S -m 60 --noproxy '*' -w '%{http_code} ' "$@" 2>&1 | tr '\n' ' '; }
@@ -56,11 +42,11 @@ grep -q '^2 refused .*server.* request.* receiving.* 200 $' "$tmp/status" || wro
 
 # Eight at once, all of them halfway: together they want twice what the server may hold.
 for i in 1 2 3 4 5 6 7 8; do
-    (cat "$tmp/word"; until_true 60 test -e "$tmp/go") | ask -T - "$url" >"$tmp/answer.$i" &
+    (cat "$tmp/word"; within 60 test -e "$tmp/go") | ask -T - "$url" >"$tmp/answer.$i" &
     clients="$clients $!"
 done
 some_refused() { ask "$url/status" | grep -qE '^([3-9]|1[0-9]) refused .* 200 $'; }
-until_true 30 some_refused || wrong "nobody is refused: $(ask "$url/status")"
+within 30 some_refused || wrong "nobody is refused: $(ask "$url/status")"
 touch "$tmp/go"
 wait $clients
 count() { cat "$tmp"/answer.* | tr ' ' '\n' | grep -c "^$1$"; }

@@ -1,11 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What doc/examples answer. (example_http.sh has the server.)
+. "${srcdir:-.}/tests/support/script.sh"
 examples=${top_builddir:-.}/doc/examples
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
 
 # --- phases --------------------------------------------------------------------------------------
 # says PROGRAM EXPECTED...: its code, with blanks for newlines.

@@ -2,13 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The man pages know every call of the headers, name no page that is missing, format without a warning, and their
 # examples run; so do those of README.md and doc/calls.md.
-srcdir=${srcdir:-.}
-. "${srcdir:-.}/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
 libs=${top_builddir:-.}/.libs
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
 
 # documented HEADER PATTERN AT_LEAST [PAGE]: each call that a header declares has a page of its own name: PAGE if there
 # is one for all calls, or a page that leads to the one that describes it; and only that page has the call in its

@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # doc/papers.md lists each table and figure of the papers once, says of each row where it is or why not, and what it
 # names is there: files, targets of make, workloads, options, parts of the report. named_files.sh looks at files, too.
-srcdir=${srcdir:-.}
+. "${srcdir:-.}/tests/support/script.sh"
 cd "$srcdir" || exit 99
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
 wrong() { echo "doc/papers.md: $1"; bad=1; }
 page=${PAPERS-doc/papers.md}
 

@@ -2,14 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # doc/reap-in-300-lines.c has at most 300 lines, compiles without a warning, and its objects keep their contents and do not
 # overlap, while sanitizers watch. What was freed is used again. The page's names of functions are the library's.
-srcdir=${srcdir:-.}
-. "${srcdir:-.}/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
 need gcc
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 source=$srcdir/doc/reap-in-300-lines.c
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
 
 lines=$(wc -l <"$source")
 [ "$lines" -le 300 ] || wrong "it has $lines lines"

@@ -2,14 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # The report (bench/report.py): its figures, results and page by made-up ones (report_parts.py); and a run of it on a
 # program that does nothing, with peers that crash and hang, which is killed, interrupted and goes on.
-srcdir=${srcdir:-.}
-. "${srcdir:-.}/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
 need python3
-tmp=$(mktemp -d) || exit 99
 report=
-trap '[ -z "$report" ] || kill -9 "$report" 2>/dev/null; rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "$1"; bad=1; }
+at_exit='[ -z "$report" ] || kill -9 "$report" 2>/dev/null'
 
 # valid PAGE: HTML without an error or a warning; what has no tidy here is looked at elsewhere
 valid() {
@@ -39,8 +35,8 @@ esac
 printf '%s000 1000\nsum=5\n' "$ns" >"$1"
 echo "1024 $ns 0 7"
 END
-echo : >"$tmp/build/bench/mallocs"
-chmod +x "$tmp/build/bench/launch" "$tmp/build/bench/mallocs"
+echo : >"$tmp/build/bench/threads"
+chmod +x "$tmp/build/bench/launch" "$tmp/build/bench/threads"
 for name in libreap-malloc crash hang slow; do echo "$name" >"$tmp/build/.libs/$name.so"; done
 # A script, so that what is started in the background is the report itself.
 cat >"$tmp/measure" <<END
@@ -51,14 +47,9 @@ exec python3 "$srcdir/bench/report.py" --build "$tmp/build" --quick --suites mal
 END
 chmod +x "$tmp/measure"
 kept() { cat "$tmp"/build/bench/report-results/mallocs/*.json 2>/dev/null | grep -o '"of"' | wc -l; }
+kept_are() { [ "$(kept)" -ge "$1" ]; }
 # begun N: waits until N runs are kept
-begun() {
-    for _ in $(seq 200); do
-        [ "$(kept)" -lt "$1" ] || return 0
-        sleep 0.1
-    done
-    wrong "nothing is measured"
-}
+begun() { within 20 kept_are "$1" || wrong "nothing is measured"; }
 
 # Killed in the midst, then interrupted, then to its end: each time it goes on with what is there.
 : >"$tmp/build/bench/launch.slowly"

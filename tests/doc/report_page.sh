@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The report's page in a browser, of results that were made up: nothing is wider than a telephone or a window, light and
 # dark, folded and unfolded; no picture's words leave the picture; nothing is asked of the network.
-srcdir=${srcdir:-.}
-. "${srcdir:-.}/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
 need python3 chromium chromedriver
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/parts"
 python3 "$srcdir/tests/doc/report_parts.py" "$srcdir/bench" "$tmp/parts" || exit 1
 python3 - "$srcdir/tests/apache" "$tmp/parts" <<'END'

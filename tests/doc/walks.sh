@@ -3,16 +3,11 @@
 # The numbered steps of doc/design/walkthrough.md name functions in the order in which a process enters them: the page's own
 # program runs under gdb, with a breakpoint at each function. The library is built without optimization for that, since
 # gdb finds an inlined function only where the compiler has left something of it.
-srcdir=${srcdir:-.}
+. "${srcdir:-.}/tests/support/script.sh"
 builddir=${top_builddir:-.}
-. "${srcdir:-.}/tests/support/needs.sh"
 need gdb gcc
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 gdb -nx -batch -ex 'python print("python")' 2>&1 | grep -q '^python$' || { absent "gdb with Python"; exit 77; }
 page=${WALKS_PAGE:-$srcdir/doc/design/walkthrough.md}
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
 
 # --- the page --------------------------------------------------------------------------------------
 # "part number function module" of each step, whose text is one line.

@@ -6,17 +6,12 @@
  * asked; contents stay, reaps and heaps are valid, everything comes back once all is freed, and with no more
  * failures all works again. Once in processes that start so, and once in ones that have started. */
 #include "support/check_reap.h"
+#include "support/resident.h"
 
 #include "faults.h"
 #include "heap/heap.h"
 
-#include <errno.h>
 #include <semaphore.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static FILE *nowhere;
 
@@ -412,25 +407,16 @@ static void open_nowhere(void)
     expect(nowhere != NULL, "/dev/null");
 }
 
-static size_t address_space(void)
-{
-    unsigned long pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    expect(statm != NULL && fscanf(statm, "%lu", &pages) == 1, "no /proc/self/statm");
-    fclose(statm);
-    return pages * 4096;
-}
-
 /* A process that has started: all n, one after the other. No addresses are lost, but for what is not
  * unmapped. */
 static void warm(void *tour)
 {
     open_nowhere();
     check_rest(tours[(intptr_t)tour]);
-    size_t before = address_space();
+    size_t before = held_by_process().addresses;
     for (planned.after = 0; run_once(tours[(intptr_t)tour]);) planned.after++;
     bool may_stay = (planned.calls >> FAULT_MUNMAP & 1) != 0;
-    expect(may_stay || address_space() < before + 6 * MIB, "addresses are lost");
+    expect(may_stay || held_by_process().addresses < before + 6 * MIB, "addresses are lost");
 }
 
 /* One that starts so. Its end tells whether a call has failed. */
@@ -495,6 +481,7 @@ static bool is_wanted(unsigned plan, unsigned path) { return in_world() || plan 
 static void each_tour(int i, const char *options, const char *when, void (*all)(intptr_t tour))
 {
     unsigned plan = (unsigned)i / PATHS, path = (unsigned)i % PATHS;
+    if (!is_wanted(plan, path) || plans[plan].when == (all == cold_all ? LATER : AT_START)) return;
     const char *name = use_path((int)path, options);
     planned = plans[plan].plan;
     counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -507,11 +494,12 @@ static void each_tour(int i, const char *options, const char *when, void (*all)(
     ck_assert_uint_gt(counts->injected, 0);
 }
 
-START_TEST(once_it_has_started) { each_tour(_i, "thp=never", "started", warm_all); }
-END_TEST
+TEST(once_it_has_started, .times = PLANS * PATHS) { each_tour(_i, "thp=never", "started", warm_all); }
 
-START_TEST(from_the_start) { each_tour(_i, "stats=1,purge_thread=1,thp=never", "starting", cold_all); }
-END_TEST
+TEST(from_the_start, .times = PLANS * PATHS)
+{
+    each_tour(_i, "stats=1,purge_thread=1,thp=never", "starting", cold_all);
+}
 
 /* Threads that tour at once, and chance. */
 enum { THREADS = 4 };
@@ -541,7 +529,7 @@ static void by_chance(void *one_in)
     for (unsigned i = 0; i < TOURS; i++) check_rest(tours[i]);
 }
 
-START_TEST(threads_at_once)
+TEST(threads_at_once, .times = 3 * PATHS)
 {
     static const unsigned chances[] = {30, 10, 3};
     unsigned one_in = chances[_i / PATHS];
@@ -552,7 +540,6 @@ START_TEST(threads_at_once)
     fflush(stdout);
     ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
 }
-END_TEST
 
 /* The kernel has no memory for a fence: it is asked again, and errno is kept. */
 static void free_by_fences(void *times)
@@ -567,7 +554,7 @@ static void free_by_fences(void *times)
     expect(held_bytes() == 0, "something is held");
 }
 
-START_TEST(a_fence_is_asked_for_again)
+TEST(a_fence_is_asked_for_again, .times = 2)
 {
     use_path(_i, NULL);
     for (uintptr_t times = 1; times < 1000; times *= 10) {
@@ -575,7 +562,6 @@ START_TEST(a_fence_is_asked_for_again)
         ck_assert_msg(said.status == 0, "%lu times: status %x, %s", times, (unsigned)said.status, said.text);
     }
 }
-END_TEST
 
 /* While libc has no memory for a handler, there is no reap; afterwards a child of a fork knows what it does
  * not have: the thread that has entered one. */
@@ -626,7 +612,7 @@ static void create_without_handlers(void *times)
     destroy_in_child();
 }
 
-START_TEST(there_is_no_reap_without_handlers)
+TEST(there_is_no_reap_without_handlers, .times = 3 * PATHS)
 {
     static const char *const options[] = {NULL, "stats=1", "harden=1,leaks=1"};
     open_nowhere();
@@ -636,18 +622,5 @@ START_TEST(there_is_no_reap_without_handlers)
         ck_assert_msg(said.status == 0, "%lu times: status %x, %s", times, (unsigned)said.status, said.text);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("faults", 600);
-    tcase_add_loop_test(tests, there_is_no_reap_without_handlers, 0, 3 * PATHS);
-    for (int i = 0; i < PLANS * PATHS; i++) {
-        if (!is_wanted((unsigned)i / PATHS, (unsigned)i % PATHS)) continue;
-        if (plans[i / PATHS].when != AT_START) tcase_add_loop_test(tests, once_it_has_started, i, i + 1);
-        if (plans[i / PATHS].when != LATER) tcase_add_loop_test(tests, from_the_start, i, i + 1);
-    }
-    tcase_add_loop_test(tests, threads_at_once, 0, 3 * PATHS);
-    tcase_add_loop_test(tests, a_fence_is_asked_for_again, 0, 2);
-    return run_cases("faults", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.seconds = 600}); }

@@ -3,9 +3,6 @@
  * none does; each time the call that met it must say so, and the reap must be as it was. */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "hoard/chunk_provider.h"
 
 static long until_failure; /* requests still granted; negative: all */
@@ -123,7 +120,7 @@ static void scenario(void)
 }
 
 /* Ordinary reaps, shared ones, and shared ones whose objects come from several parts in turn. */
-START_TEST(every_request_may_fail)
+TEST(every_request_may_fail, .times = 3)
 {
     long n = 0;
     are_shared = _i > 0;
@@ -135,12 +132,5 @@ START_TEST(every_request_may_fail)
     } while (failed);
     ck_assert_int_gt(n, 20);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = tcase_create("faults");
-    tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, every_request_may_fail, 0, 3);
-    return run("reap_faults", tests);
-}
+int main(void) { return run_tests((struct suite){0}); }

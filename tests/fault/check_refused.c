@@ -1,54 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_refused.c: system calls that the kernel refuses, one kind at a time, and whether anybody looks at
- * what they return. (That memory ends is check_exhaustion's matter, membarrier check_os's.) */
+ * what they return. (That memory ends is check_world's matter, membarrier check_os's.) */
 #include "support/check_backend.h"
 
 #include "arena/arena.h"
 #include "arena/large.h"
-#include "hoard.h"
+#include "faults.h"
 #include "hoard/malloc_fast.h"
 #include "os/pages.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <string.h>
-#include <sys/mman.h>
-
-static bool refuse_moves, refuse_resizes, refuse_advice;
-static unsigned refused;
-
-void *__real_mremap(void *old, size_t old_size, size_t size, int flags, ...);
-int __real_madvise(void *start, size_t size, int advice);
-void *__wrap_mremap(void *old, size_t old_size, size_t size, int flags, ...);
-int __wrap_madvise(void *start, size_t size, int advice);
-
-static bool is_refused(bool refuse)
+/* From here on the OS refuses these, as for memory that is locked: no caller knows this error. */
+static void refuse(unsigned calls)
 {
-    if (!refuse) return false;
-    refused++;
-    errno = EAGAIN; /* as for memory that is locked; no caller knows this one */
-    return true;
+    faults_plan((struct fault_plan){.calls = calls, .times = -1ul, .error = EAGAIN});
 }
 
-/* A move that is refused has unmapped what it was to replace, as the kernel's may. */
-void *__wrap_mremap(void *old, size_t old_size, size_t size, int flags, ...)
-{
-    va_list args;
-    va_start(args, flags);
-    void *place = (flags & MREMAP_FIXED) != 0 ? va_arg(args, void *) : NULL;
-    va_end(args);
-    if (is_refused(place != NULL ? refuse_moves : refuse_resizes)) {
-        if (place != NULL) munmap(place, size);
-        return MAP_FAILED;
-    }
-    return __real_mremap(old, old_size, size, flags, place);
-}
-
-int __wrap_madvise(void *start, size_t size, int advice)
-{
-    if (advice == MADV_DONTNEED && is_refused(refuse_advice)) return -1;
-    return __real_madvise(start, size, advice);
-}
+enum { MOVES = 1 << FAULT_MREMAP, ADVICE = 1 << FAULT_MADVISE };
 
 static void setup(void) { start_arenas(); }
 
@@ -65,15 +32,14 @@ static bool is_filled(const char *at, size_t size)
 }
 
 /* The object is where it was, nobody looks for it elsewhere, and it is counted as before. */
-START_TEST(a_large_object_that_cannot_move_stays)
+TEST(a_large_object_that_cannot_move_stays)
 {
     bool clean;
-    refuse_resizes = true;
     struct arena *arena = arena_map_large(10 * MIB, 1, SLOT_SPAN, &clean);
     char *object = arena->base;
     fill(object, 10 * MIB);
     size_t held = arena_held().now;
-    refuse_moves = true;
+    refuse(MOVES);
     for (unsigned i = 0; i < 3; i++) {
         ck_assert_ptr_null(large_move(arena, object, (30 + 7 * i) * MIB));
         ck_assert_ptr_eq(arena->base, object);
@@ -81,9 +47,9 @@ START_TEST(a_large_object_that_cannot_move_stays)
         ck_assert_uint_eq(arena_held().now, held);
         for (size_t at = 0; at < 10 * MIB; at += MIB) ck_assert_ptr_eq(pagemap_find(object + at), arena);
     }
-    ck_assert_uint_ge(refused, 3);
+    ck_assert_uint_ge(faults_injected(), 3);
     ck_assert(is_filled(object, 10 * MIB));
-    refuse_moves = false;
+    refuse(0);
     object = large_move(arena, object, 30 * MIB);
     ck_assert_ptr_nonnull(object);
     ck_assert(is_filled(object, 10 * MIB));
@@ -91,13 +57,12 @@ START_TEST(a_large_object_that_cannot_move_stays)
     arena_purge(0);
     ck_assert_uint_eq(arena_held().now, 0);
 }
-END_TEST
 
 /* What grows is copied then, and what shrinks stays. */
-START_TEST(realloc_does_without_mremap)
+TEST(realloc_does_without_mremap, .apart = true)
 {
     use_path(0, NULL);
-    refuse_moves = refuse_resizes = true;
+    refuse(MOVES);
     char *object = hoard_malloc(5 * MIB);
     fill(object, 5 * MIB);
     for (size_t size = 6 * MIB; size < 60 * MIB; size *= 2) {
@@ -111,42 +76,31 @@ START_TEST(realloc_does_without_mremap)
     object = hoard_realloc(object, 5 * MIB);
     ck_assert_ptr_nonnull(object);
     ck_assert(is_filled(object, 5 * MIB));
-    ck_assert_uint_gt(refused, 0);
+    ck_assert_uint_gt(faults_injected(), 0);
     hoard_free(object);
     assert_all_comes_back();
 }
-END_TEST
 
 /* Memory that the OS did not take back is held still, and is not zero; once nothing in the arena is used, it
  * is unmapped. */
-START_TEST(what_cannot_be_purged_is_held)
+TEST(what_cannot_be_purged_is_held)
 {
     bool clean;
-    struct superblock *other = arena_take(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    struct superblock *span = arena_take(8, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *other = arena_take_span(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *span = arena_take_span(8, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     fill(slot_start(span), 8 * SUPERBLOCK);
-    arena_give(span, 8);
+    arena_give_span(span);
     size_t held = arena_held().now;
-    refuse_advice = true;
+    refuse(ADVICE);
     arena_purge(0);
-    ck_assert_uint_gt(refused, 0);
+    ck_assert_uint_gt(faults_injected(), 0);
     ck_assert_uint_eq(arena_held().now, held);
-    struct superblock *again = arena_take(8, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *again = arena_take_span(8, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     ck_assert(!clean || all_bytes(slot_start(again), 8 * SUPERBLOCK, 0));
-    arena_give(again, 8);
-    arena_give(other, 1);
+    arena_give_span(again);
+    arena_give_span(other);
     arena_purge(0);
     ck_assert_uint_eq(arena_held().now, 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("refused", 30);
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, a_large_object_that_cannot_move_stays);
-    tcase_add_test(tests, what_cannot_be_purged_is_held);
-    TCase *whole = new_case("whole", 30);
-    tcase_add_test(whole, realloc_does_without_mremap);
-    return run_cases("refused", tests, whole, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.begin = setup}); }

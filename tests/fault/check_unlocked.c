@@ -10,11 +10,6 @@
 #include "faults.h"
 #include "heap/heap.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-
 enum { THREADS = 6, SLOTS = 200, EXCHANGED = 64, STEPS = 30000 };
 
 static _Atomic(void *) exchanged[EXCHANGED];
@@ -84,7 +79,7 @@ static void run_threads(void)
 }
 
 /* A thread that gets another id while it has its heap's lock has a fence run under it: seldom. */
-START_TEST(no_call_to_the_os_is_made_with_a_lock)
+TEST(no_call_to_the_os_is_made_with_a_lock, .times = 2 * PATHS)
 {
     enum { FEW_FENCES = 50 };
     use_path(_i % PATHS, _i < PATHS ? "purge_ms=1" : "purge_ms=0,thp=never");
@@ -97,10 +92,9 @@ START_TEST(no_call_to_the_os_is_made_with_a_lock)
     }
     ck_assert(heap_is_valid());
 }
-END_TEST
 
 /* The check sees one. */
-START_TEST(a_call_with_a_lock_is_counted)
+TEST(a_call_with_a_lock_is_counted)
 {
     static struct lock lock;
     use_path(0, NULL);
@@ -110,12 +104,5 @@ START_TEST(a_call_with_a_lock_is_counted)
     lock_give(&lock);
     ck_assert_uint_gt(faults_with_lock(FAULT_MMAP), 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("unlocked", 60);
-    tcase_add_loop_test(tests, no_call_to_the_os_is_made_with_a_lock, 0, 2 * PATHS);
-    tcase_add_test(tests, a_call_with_a_lock_is_counted);
-    return run_cases("unlocked", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -1,29 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_world.c: what the world around a process may do to it: locked memory, limits, too many mappings,
- * sandboxes that come late, ten thousand threads, CPUs that change each millisecond, threads that are
- * cancelled. Nothing crashes, hangs, or loses contents; memory that is said to be zero is. No root is needed.
+ * no addresses any more, sandboxes that come late, ten thousand threads. Nothing crashes, hangs, or loses
+ * contents; memory that is said to be zero is. No root is needed.
  */
 #include "support/check_reap.h"
+#include "support/resident.h"
 
 #include "heap/heap.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sched.h>
-#include <signal.h>
-#include <spawn.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 /* make check-world: all of it, and longer. */
 static bool in_world(void) { return getenv("REAP_TEST_WORLD") != NULL; }
@@ -182,14 +174,11 @@ static void all_locked(void *arg)
     check_all_is_back();
 }
 
-START_TEST(memory_is_locked)
+TEST(memory_is_locked, .times = PATHS)
 {
     const char *path = use_path(_i, _i == 0 ? "purge_ms=0" : "thp=never");
     in_child("all memory locked ", path, all_locked, NULL);
 }
-END_TEST
-
-static size_t resident_bytes(void);
 
 /* But by unmapping: what was freed leaves memory though all of it is locked, when asked to, and by itself. */
 static void locked_and_freed(void *arg)
@@ -203,35 +192,34 @@ static void locked_and_freed(void *arg)
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) skip("RLIMIT_MEMLOCK is too low for mlockall");
     /* On another CPU's heap what is freed here waits for that heap's next slow path (heaps=cpu). */
     pin_to(0);
-    size_t before = resident_bytes();
+    size_t before = resident();
     for (unsigned i = 0; i < COUNT; i++) {
         blocks[i] = hoard_malloc(SIZE);
         if (!blocks[i]) skip("200 MB cannot be locked");
         memset(blocks[i], 1, SIZE);
     }
-    expect(resident_bytes() > before + COUNT * (size_t)SIZE, "less than all of it is in memory");
+    expect(resident() > before + COUNT * (size_t)SIZE, "less than all of it is in memory");
     for (unsigned i = 0; i < COUNT; i++) hoard_free(blocks[i]);
     if (trims) hoard_trim(0);
     for (unsigned i = 0; !trims && i < 20; i++) { /* what is slow purges by itself */
         usleep(2000);
         hoard_free(hoard_malloc(40000 + i * 4096));
     }
-    size_t after = resident_bytes();
+    size_t after = resident();
     fprintf(stderr, ": %zu MB before, %zu afterwards", before >> 20, after >> 20);
     expect(!trims || held_bytes() == 0, "something is held");
     expect(after < before + (trims ? STAYS : COUNT * (size_t)SIZE / 2), "what was freed is in memory");
     for (unsigned round = 0; round < 3; round++) expect(work_for(1000) == 0, "refused");
     check_all_is_back();
-    expect(resident_bytes() < before + LITTLE, "it is in memory after all");
+    expect(resident() < before + LITTLE, "it is in memory after all");
 }
 
-START_TEST(locked_memory_goes_back)
+TEST(locked_memory_goes_back, .times = 2 * PATHS)
 {
     const char *path = use_path(_i % PATHS, _i < PATHS ? NULL : "purge_ms=1");
     in_child(_i < PATHS ? "locked, trimmed" : "locked, left alone", path, locked_and_freed,
              _i < PATHS ? &path : NULL);
 }
-END_TEST
 
 /* Who may lock any amount gives that up. */
 static bool may_lock_a_little(void)
@@ -266,11 +254,10 @@ static void locked_up_to_a_limit(void *arg)
     check_all_is_back();
 }
 
-START_TEST(locked_memory_has_a_limit)
+TEST(locked_memory_has_a_limit, .times = PATHS)
 {
     in_child("locked memory with a limit ", use_path(_i, NULL), locked_up_to_a_limit, NULL);
 }
-END_TEST
 
 /* --- limits ------------------------------------------------------------------------------------------- */
 
@@ -299,22 +286,108 @@ static void little_data(void *arg)
 /* Addresses are counted as if each were memory, which is what the kernel does without overcommit. */
 static void little_address_space(void *arg)
 {
-    unsigned long pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
     (void)arg;
-    expect(statm != NULL && fscanf(statm, "%lu", &pages) == 1, "no /proc/self/statm");
-    fclose(statm);
-    with_little(RLIMIT_AS, pages * (size_t)sysconf(_SC_PAGESIZE));
+    with_little(RLIMIT_AS, held_by_process().addresses);
 }
 
-START_TEST(addresses_have_a_limit)
+TEST(addresses_have_a_limit, .times = PATHS)
 {
     in_child("a limit on addresses", use_path(_i, NULL), little_address_space, NULL);
 }
-END_TEST
 
-START_TEST(data_has_a_limit) { in_child("a limit on data", use_path(_i, NULL), little_data, NULL); }
-END_TEST
+TEST(data_has_a_limit, .times = PATHS) { in_child("a limit on data", use_path(_i, NULL), little_data, NULL); }
+
+/* --- until there is nothing left ------------------------------------------------------------------------ */
+
+/* From here on `more` bytes of addresses are to be had. */
+static void limit_addresses(size_t more)
+{
+    struct rlimit limit = {held_by_process().addresses + more, RLIM_INFINITY};
+    expect(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+}
+
+enum { ALL = 400000 };
+
+static void *all[ALL];
+
+static size_t allocate_all(size_t size)
+{
+    size_t n = 0;
+    errno = 0;
+    while (n < ALL && (all[n] = hoard_malloc(size)) != NULL) memset(all[n++], 1, size < 100 ? size : 100);
+    expect(n == ALL || errno == ENOMEM, "errno is not ENOMEM");
+    return n;
+}
+
+static void free_all(size_t n)
+{
+    for (size_t i = 0; i < n; i++) hoard_free(all[i]);
+}
+
+static void fill_and_empty(void *arg)
+{
+    static const size_t sizes[] = {100, 1000, 8000, 30000, 100000, 3000000, 5000000};
+    size_t more = (uintptr_t)arg;
+    free(malloc(1000)); /* libc has its arena */
+    limit_addresses(more);
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        size_t n = allocate_all(sizes[i]);
+        expect(n * sizes[i] >= more / 2 - 8 * MIB, "much less than there was to have");
+        free_all(n);
+        size_t again = allocate_all(sizes[i]);
+        expect(again + again / 8 + 70 >= n, "what was freed is lost");
+        free_all(again); /* and must serve the next size */
+    }
+    expect(live_bytes() == 0, "something lives");
+    expect(heap_is_valid(), "accounts");
+}
+
+TEST(full_and_empty_again, .times = PATHS)
+{
+    in_child("filled and emptied", use_path(_i, NULL), fill_and_empty, (void *)(48 * MIB));
+}
+
+static void *until_full(void *arg)
+{
+    (void)arg;
+    void *last = NULL;
+    for (void *p; (p = hoard_malloc(3000)) != NULL; last = p) *(void **)p = last;
+    bool right = errno == ENOMEM;
+    while (last != NULL) {
+        void *before = *(void **)last;
+        hoard_free(last);
+        last = before;
+    }
+    return right ? NULL : (void *)1;
+}
+
+static void threads_until_full(void *arg)
+{
+    (void)arg;
+    pthread_t threads[3];
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 * KIB);
+    limit_addresses(300 * MIB); /* libc takes 128 MiB for the arena of a thread, if it can */
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < 3; i++)
+            expect(pthread_create(&threads[i], &small, until_full, NULL) == 0, "no thread");
+        for (unsigned i = 0; i < 3; i++) {
+            void *wrong;
+            pthread_join(threads[i], &wrong);
+            expect(wrong == NULL, "errno of a thread is not ENOMEM");
+        }
+    }
+    expect(live_bytes() == 0, "something lives");
+    expect(heap_is_valid(), "accounts");
+    hoard_trim(0);
+    expect(held_bytes() == 0, "something is held");
+}
+
+TEST(threads_come_to_the_end_together, .times = PATHS)
+{
+    in_child("filled by threads", use_path(_i, NULL), threads_until_full, NULL);
+}
 
 /* --- no overcommit ------------------------------------------------------------------------------------ */
 
@@ -375,7 +448,7 @@ static void commit_strictly(void *end)
 }
 
 /* It is the whole machine's, so other programs that reserve more than they use fail meanwhile. */
-START_TEST(nothing_is_overcommitted)
+TEST(nothing_is_overcommitted, .times = PATHS)
 {
     const char *path = use_path(_i, NULL), *what = "no overcommit";
     pid_t guard = -1;
@@ -388,7 +461,6 @@ START_TEST(nothing_is_overcommitted)
     if (guard > 0) ck_assert(waitpid(guard, &status, 0) == guard && (end < 0 || status == 0));
     fflush(stdout);
 }
-END_TEST
 
 /* --- too many mappings -------------------------------------------------------------------------------- */
 
@@ -405,15 +477,6 @@ static void fill_the_table(void)
     skip("vm.max_map_count is more than this wants to reach");
 }
 
-static size_t resident_bytes(void)
-{
-    unsigned long pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    expect(statm != NULL && fscanf(statm, "%*u %lu", &pages) == 1, "no /proc/self/statm");
-    fclose(statm);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* Each has a mapping of its own, which the kernel joins with its neighbours'. */
 enum { LARGE = 40, LARGE_SIZE = 8 << 20, TOUCHED = 16384 };
 
@@ -427,11 +490,11 @@ static void too_many_mappings(void *arg)
         for (unsigned k = 0; k < LARGE_SIZE; k += TOUCHED) large[i][k] = (char)i;
     }
     fill_the_table();
-    size_t before = resident_bytes();
+    size_t before = resident();
     for (unsigned i = 0; i < LARGE; i += 2) hoard_free(large[i]); /* each is cut out of one */
     hoard_trim(0);
-    size_t gone = before - resident_bytes(), were = LARGE / 2 * (size_t)LARGE_SIZE / TOUCHED * 4096;
-    expect(before > resident_bytes() && gone > were / 4 * 3, "what was freed stays in memory");
+    size_t gone = before - resident(), were = LARGE / 2 * (size_t)LARGE_SIZE / TOUCHED * 4096;
+    expect(before > resident() && gone > were / 4 * 3, "what was freed stays in memory");
     unsigned refused = 0;
     for (unsigned round = 0; round < 5; round++) refused += work_for(1000);
     for (unsigned i = 1; i < LARGE; i += 2)
@@ -443,11 +506,10 @@ static void too_many_mappings(void *arg)
     check_all_is_back();
 }
 
-START_TEST(there_are_too_many_mappings)
+TEST(there_are_too_many_mappings, .times = PATHS)
 {
     in_child("too many mappings: ", use_path(_i, NULL), too_many_mappings, NULL);
 }
-END_TEST
 
 /* --- a sandbox that comes late ------------------------------------------------------------------------- */
 
@@ -491,14 +553,13 @@ static void in_sandbox(void *arg)
     hoard_trim(0);
 }
 
-START_TEST(a_sandbox_comes_late)
+TEST(a_sandbox_comes_late, .times = SANDBOXES * PATHS)
 {
     static const char *const what[SANDBOXES] = {"no madvise", "no mremap", "no munmap", "no files",
                                                 "nothing but mmap"};
     int i = _i / PATHS;
     in_child(what[i], use_path(_i % PATHS, "purge_ms=1"), in_sandbox, (void *)(uintptr_t)&sandboxes[i]);
 }
-END_TEST
 
 /* No more memory at all is to be had: what there is goes round. */
 static void no_more_memory(void *arg)
@@ -513,11 +574,10 @@ static void no_more_memory(void *arg)
     expect(live_bytes() == 0 && heap_is_valid(), "heaps");
 }
 
-START_TEST(a_sandbox_gives_no_more_memory)
+TEST(a_sandbox_gives_no_more_memory, .times = PATHS)
 {
     in_child("no more memory", use_path(_i, "purge_ms=3600000"), no_more_memory, NULL);
 }
-END_TEST
 
 /* --- threads ------------------------------------------------------------------------------------------ */
 
@@ -566,136 +626,9 @@ static void ten_thousand_threads(void *unused)
     check_all_is_back();
 }
 
-START_TEST(there_are_ten_thousand_threads)
+TEST(there_are_ten_thousand_threads, .times = PATHS)
 {
     in_child("a crowd of threads", use_path(_i, NULL), ten_thousand_threads, NULL);
 }
-END_TEST
 
-static atomic_bool over;
-
-static void *work_until_over(void *refused)
-{
-    while (!over) *(unsigned *)refused += work_for(300);
-    return NULL;
-}
-
-static void change_cpus(void *seconds)
-{
-    pthread_t threads[4];
-    unsigned refused[4] = {0}, n = cpus_at_start();
-    for (unsigned i = 0; i < 4; i++)
-        expect(pthread_create(&threads[i], NULL, work_until_over, &refused[i]) == 0, "no thread");
-    uint64_t chance = 7;
-    for (time_t end = time(NULL) + (time_t)(intptr_t)seconds; time(NULL) < end; usleep(1000)) {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        for (unsigned i = 0; i < n; i++)
-            if (random_below(&chance, 2)) CPU_SET(i, &set);
-        pthread_setaffinity_np(threads[random_below(&chance, 4)], sizeof set, &set);
-    }
-    over = true;
-    for (unsigned i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-    for (unsigned i = 0; i < 4; i++) expect(refused[i] == 0, "refused");
-    check_all_is_back();
-}
-
-START_TEST(cpus_change_each_millisecond)
-{
-    const char *path = use_path(_i, "purge_ms=10");
-    in_child("CPUs that change", path, change_cpus, (void *)(intptr_t)(in_world() ? 20 : 2));
-}
-END_TEST
-
-/* Threads that are cancelled wherever they are; none of our calls is a point for it, so nothing is held then.
- */
-static void *work_until_cancelled(void *arg)
-{
-    static __thread struct work work;
-    work.chance = (uintptr_t)arg;
-    for (unsigned n = 1;; n++) {
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-        for (unsigned k = 0; k < 20; k++) step(&work);
-        if (n % 100 == 0) hoard_trim(0);
-        drop_all(&work);
-        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-        void *block = hoard_malloc(n * 1000 % 5000000); /* slow, with a request pending, as often as not */
-        hoard_free(block);
-        pthread_testcancel();
-    }
-    return arg;
-}
-
-static void cancel_threads(void *rounds)
-{
-    for (uintptr_t n = 0; n < (uintptr_t)rounds; n++) {
-        pthread_t threads[8];
-        for (unsigned i = 0; i < 8; i++)
-            expect(pthread_create(&threads[i], NULL, work_until_cancelled, (void *)(n * 8 + i + 1)) == 0,
-                   "no thread");
-        usleep((useconds_t)(n % 20 * 500));
-        for (unsigned i = 0; i < 8; i++) pthread_cancel(threads[i]);
-        for (unsigned i = 0; i < 8; i++) pthread_join(threads[i], NULL);
-        expect(live_bytes() == 0, "a cancelled thread has left something: it was ended within a call");
-    }
-    check_all_is_back();
-}
-
-START_TEST(threads_are_cancelled)
-{
-    const char *path = use_path(_i, "purge_ms=1");
-    in_child("cancelled threads", path, cancel_threads, (void *)(uintptr_t)(in_world() ? 1000 : 30));
-}
-END_TEST
-
-/* Forks, while other threads are inside of everything. The child uses everything. */
-static void fork_children(void *forks)
-{
-    pthread_t threads[4];
-    unsigned refused[4] = {0};
-    for (unsigned i = 0; i < 4; i++)
-        expect(pthread_create(&threads[i], NULL, work_until_over, &refused[i]) == 0, "no thread");
-    for (uintptr_t n = 0; n < (uintptr_t)forks; n++) {
-        pid_t pid = fork();
-        if (pid == 0) {
-            alarm(100);
-            work_for(200);
-            _exit(heap_is_valid() ? 0 : 9);
-        }
-        int status = -1;
-        expect(waitpid(pid, &status, 0) == pid && status == 0, "a child");
-        char *const command[] = {(char[]){"true"}, NULL};
-        expect(posix_spawnp(&pid, command[0], NULL, NULL, command, environ) == 0, "posix_spawn");
-        expect(waitpid(pid, &status, 0) == pid && status == 0, "a program");
-    }
-    over = true;
-    for (unsigned i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-    check_all_is_back();
-}
-
-START_TEST(children_are_forked)
-{
-    const char *path = use_path(_i, _i == 0 ? "purge_ms=0,purge_thread=1" : "purge_ms=1");
-    unsigned n = in_world() ? 2000 : shorter(60, 10);
-    in_child("forked and spawned children", path, fork_children, (void *)(uintptr_t)n);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *tests = new_case("world", in_world() ? 1000 : 60);
-    tcase_add_loop_test(tests, memory_is_locked, 0, PATHS);
-    tcase_add_loop_test(tests, locked_memory_goes_back, 0, 2 * PATHS);
-    tcase_add_loop_test(tests, locked_memory_has_a_limit, 0, PATHS);
-    tcase_add_loop_test(tests, data_has_a_limit, 0, PATHS);
-    tcase_add_loop_test(tests, addresses_have_a_limit, 0, PATHS);
-    tcase_add_loop_test(tests, nothing_is_overcommitted, 0, PATHS);
-    tcase_add_loop_test(tests, there_are_too_many_mappings, 0, PATHS);
-    tcase_add_loop_test(tests, a_sandbox_comes_late, 0, SANDBOXES * PATHS);
-    tcase_add_loop_test(tests, a_sandbox_gives_no_more_memory, 0, PATHS);
-    tcase_add_loop_test(tests, there_are_ten_thousand_threads, 0, PATHS);
-    tcase_add_loop_test(tests, cpus_change_each_millisecond, 0, PATHS);
-    tcase_add_loop_test(tests, threads_are_cancelled, 0, PATHS);
-    tcase_add_loop_test(tests, children_are_forked, 0, PATHS);
-    return run_cases("world", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.seconds = in_world() ? 1000 : 60}); }

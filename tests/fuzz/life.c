@@ -291,7 +291,15 @@ static void free_some(struct node *node, unsigned count, bool by_free)
     }
 }
 
-/* What the function of a limit does: it may not touch other reaps. */
+/* Other reaps change below a call: not those that it is about. */
+static void change_others(const struct record *rec)
+{
+    void (*const changes[])(const struct record *rec) = {do_adopt, do_limit, do_clear, do_destroy};
+    struct record other = {.reap = (uint8_t)rec->size, .slot = rec->size, .extra = (uint8_t)(rec->slot >> 2)};
+    changes[rec->slot % 4](&other);
+}
+
+/* What the function of a limit does: with other threads it may not touch other reaps. */
 static void met_action(struct node *node, const struct record *rec)
 {
     size_t live = live_below(index_of(node));
@@ -306,7 +314,8 @@ static void met_action(struct node *node, const struct record *rec)
     case 5: set_limit(node, node->limit + 16 * (rec->size + 1u)); break;
     case 6: set_limit(node, 0); break;
     case 7: set_limit(node, live + 16); break;
-    default: break; /* it refuses */
+    default:
+        if (!fuzz_threaded && rec->slot & 8) change_others(rec); /* else it refuses */
     }
 }
 

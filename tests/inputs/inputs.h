@@ -11,4 +11,10 @@ extern const char *const input_name; /* as in NAME.corpus */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Where a harness has them: what is done first, and a change of an input that keeps more of its sense than
+ * one of bytes does. It returns the new size, `room` at most; draw(n) is below n. */
+int LLVMFuzzerInitialize(int *argc, char ***argv) __attribute__((weak));
+size_t input_change(uint8_t *data, size_t size, size_t room, size_t (*draw)(size_t below))
+    __attribute__((weak));
+
 #endif

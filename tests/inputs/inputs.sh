@@ -1,14 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Each harness on its corpus, and on changes by chance of each input. A trace is recorded here. And a harness that finds
+# Each harness on its corpus, and on changes by chance of each input. Traces are recorded here. And a harness that finds
 # something fails.
-srcdir=${srcdir:-.}
-. "$srcdir/tests/support/needs.sh"
-build=$(realpath "${top_builddir:-.}")
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
+. "${srcdir:-.}/tests/support/script.sh"
 ulimit -c 0
-bad=0
 times=2000 slow=20
 [ -z "${REAP_TEST_SHORT-}" ] || { times=200 slow=4; }
 
@@ -24,14 +19,12 @@ harness options "$times" "$srcdir/tests/inputs/options.corpus"
 harness query "$times" "$srcdir/tests/inputs/query.corpus"
 harness ask "$slow" "$srcdir/tests/inputs/ask.corpus"
 if ! lacks_file "$build/tests/inputs/input_trace" input_trace; then
-    REAP_TRACE=$tmp/trace LD_PRELOAD=$build/.libs/libreap-trace.so "$build/tests/trace/traced" plain >/dev/null 2>&1
-    if [ -s "$tmp/trace" ]; then
-        head -c 1000000 "$tmp/trace" >"$tmp/trace.bin"
-        harness trace "$times" "$tmp/trace.bin"
-    else
-        echo "no trace was recorded"
-        bad=1
-    fi
+    for what in plain threads reaps; do
+        REAP_TRACE=$tmp/$what,stacks=4 LD_PRELOAD=$build/.libs/libreap-trace.so "$build/tests/trace/traced" $what >/dev/null 2>&1
+        [ -s "$tmp/$what" ] || wrong "no trace of $what was recorded"
+        head -c 1000000 "$tmp/$what" >"$tmp/$what.bin"
+        harness trace $((times * 2)) "$tmp/$what.bin"
+    done
 fi
 
 # A corpus that is none, and one without inputs.

@@ -41,6 +41,10 @@ static void run_changed(size_t size)
 {
     memcpy(changed, input, size);
     for (size_t n = draw(4) + 1; n > 0; n--) {
+        if (input_change && draw(3) != 0) {
+            size = input_change(changed, size, ROOM, draw);
+            continue;
+        }
         size_t at = draw(size), part = draw(size - at);
         switch (draw(6)) {
         case 0:
@@ -93,6 +97,7 @@ int main(int argc, char **argv)
 {
     bool unpacks = argc == 4 && strcmp(argv[1], "--unpack") == 0;
     if (argc != 3 && !unpacks) return 2;
+    if (LLVMFuzzerInitialize && !unpacks) LLVMFuzzerInitialize(&argc, &argv);
     unsigned long times = strtoul(argv[1], NULL, 10);
     const char *path = argv[2], *end = strrchr(path, '.');
     FILE *file = fopen(path, "rb");

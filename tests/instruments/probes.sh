@@ -22,12 +22,12 @@ for lib in libreap libreap-malloc; do
     diff "$tmp/promised" "$tmp/probes" >"$tmp/diff" || { wrong "$lib.so: (< promised, > there)"; cat "$tmp/diff"; }
 done
 
-# preload_misuse free_twice: the one misuse, seen from outside, and nothing on the fast path.
+# misuses twice: the one misuse, seen from outside, and nothing on the fast path.
 if ! lacks gdb "reap:misuse in gdb"; then
     gdb -q -nx -batch -ex "set environment LD_PRELOAD $(realpath "$builddir")/.libs/libreap-malloc.so" \
         -ex 'set startup-with-shell off' -ex 'set breakpoint pending on' -ex 'break -probe-stap reap:misuse' \
         -ex run -ex 'printf "seen %s: %s\n", $_probe_arg0, $_probe_arg2' -ex kill \
-        --args "$builddir/tests/preload/preload_misuse" free_twice >"$tmp/gdb" 2>&1 </dev/null
+        --args "$builddir/tests/security/misuses" twice small >"$tmp/gdb" 2>&1 </dev/null
     if grep -qE 'Could not trace|ptrace: ' "$tmp/gdb"; then
         echo "skipped: gdb may not trace here: reap:misuse in gdb"
     else

@@ -5,13 +5,11 @@
 #include "arena/arena.h"
 #include "base/options.h"
 #include "bound.h"
-#include "hoard.h"
 #include "loads.h"
 #include "vcpu.h"
 
-#include <stdio.h>
-
 enum { LOADS = 11, BYTES = 2 * MIB, WIDE_SIZES = 5, WIDE_LOADS = 5 };
+enum { ALL = LOADS * VCPU_PATHS, WIDE = WIDE_SIZES * WIDE_LOADS, ALL_WIDE = WIDE * VCPU_PATHS };
 
 static void say(const struct load *load, enum vcpu_path path, unsigned processors, double held, double bound)
 {
@@ -66,23 +64,23 @@ static void keep_the_bounds(int i, unsigned processors, const char *setting)
     assert_all_comes_back();
 }
 
-START_TEST(two_processors_keep_the_bounds) { keep_the_bounds(_i, 2, NULL); }
-END_TEST
-START_TEST(sixteen_processors_keep_the_bounds) { keep_the_bounds(_i, 16, NULL); }
-END_TEST
-START_TEST(processors_256_keep_the_bounds) { keep_the_bounds(one_path(_i), 256, NULL); }
-END_TEST
-START_TEST(without_slack_too) { keep_the_bounds(_i, 16, "empty_fraction=1,slack=0"); }
-END_TEST
-START_TEST(with_much_slack_too) { keep_the_bounds(one_path(_i), 16, "empty_fraction=4,slack=16"); }
-END_TEST
+TEST(two_processors_keep_the_bounds, .times = ALL) { keep_the_bounds(_i, 2, NULL); }
+TEST(sixteen_processors_keep_the_bounds, .times = ALL) { keep_the_bounds(_i, 16, NULL); }
+TEST(processors_256_keep_the_bounds, .times = shorter(ALL, LOADS))
+{
+    keep_the_bounds(one_path(_i), 256, NULL);
+}
+TEST(without_slack_too, .times = ALL) { keep_the_bounds(_i, 16, "empty_fraction=1,slack=0"); }
+TEST(with_much_slack_too, .times = shorter(ALL, LOADS))
+{
+    keep_the_bounds(one_path(_i), 16, "empty_fraction=4,slack=16");
+}
 
 /* Sixteen processors with four caches among them, siblings apart as Linux numbers them. */
-START_TEST(with_caches_between_too)
+TEST(with_caches_between_too, .times = ALL)
 {
     keep_the_bounds(_i, 16, "topology=0.0:1.0:2.1:3.1:4.2:5.2:6.3:7.3:0.0:1.0:2.1:3.1:4.2:5.2:6.3:7.3");
 }
-END_TEST
 
 /* Wide blocks: superblocks of two, four, eight and sixteen slots; of one block a slot, at 64 KiB. */
 static void wide_blocks(int i, unsigned processors)
@@ -103,16 +101,13 @@ static void wide_blocks(int i, unsigned processors)
     assert_all_comes_back();
 }
 
-START_TEST(wide_blocks_keep_the_bounds_of_two) { wide_blocks(one_path(_i), 2); }
-END_TEST
-START_TEST(wide_blocks_keep_the_bounds_of_sixteen) { wide_blocks(_i, 16); }
-END_TEST
-START_TEST(wide_blocks_keep_the_bounds_of_256) { wide_blocks(one_path(_i), 256); }
-END_TEST
+TEST(wide_blocks_keep_the_bounds_of_two, .times = shorter(ALL_WIDE, WIDE)) { wide_blocks(one_path(_i), 2); }
+TEST(wide_blocks_keep_the_bounds_of_sixteen, .times = ALL_WIDE) { wide_blocks(_i, 16); }
+TEST(wide_blocks_keep_the_bounds_of_256, .times = shorter(ALL_WIDE, WIDE)) { wide_blocks(one_path(_i), 256); }
 
 /* The bound is no more than what can happen: the worst load comes close to it. Without slack, and with many
  * superblocks, so that what each heap may have besides weighs little. */
-START_TEST(the_bound_is_reached)
+TEST(the_bound_is_reached, .times = 3)
 {
     static const char *const fractions[] = {"slack=0,empty_fraction=1", "slack=0,empty_fraction=2",
                                             "slack=0,empty_fraction=3"};
@@ -122,11 +117,10 @@ START_TEST(the_bound_is_reached)
     double slope = (double)arena_held().peak / (double)ledger.live_max;
     ck_assert_double_ge(slope, 0.9 * bound_slope(1, 1));
 }
-END_TEST
 
 /* What doc/design/bound.md says of classes, and of the share of a superblock that is too small for a block.
  */
-START_TEST(blocks_in_the_lines_of_one)
+TEST(blocks_in_the_lines_of_one)
 {
     sizeclass_init();
     for (unsigned size = 0, n = 1; n <= CLASS_SIZE_MAX; n = size + 1) {
@@ -138,24 +132,5 @@ START_TEST(blocks_in_the_lines_of_one)
         ck_assert_uint_le(whole - sizeclasses[c].capacity * size, whole / 40);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *bounds = new_case("bounds", 60);
-    int all = LOADS * VCPU_PATHS, some = (int)shorter(LOADS * VCPU_PATHS, LOADS);
-    tcase_add_loop_test(bounds, two_processors_keep_the_bounds, 0, all);
-    tcase_add_loop_test(bounds, sixteen_processors_keep_the_bounds, 0, all);
-    tcase_add_loop_test(bounds, processors_256_keep_the_bounds, 0, some);
-    tcase_add_loop_test(bounds, without_slack_too, 0, all);
-    tcase_add_loop_test(bounds, with_much_slack_too, 0, some);
-    tcase_add_loop_test(bounds, with_caches_between_too, 0, all);
-    int wide = WIDE_SIZES * WIDE_LOADS, all_wide = wide * VCPU_PATHS,
-        some_wide = (int)shorter(all_wide, wide);
-    tcase_add_loop_test(bounds, wide_blocks_keep_the_bounds_of_two, 0, some_wide);
-    tcase_add_loop_test(bounds, wide_blocks_keep_the_bounds_of_sixteen, 0, all_wide);
-    tcase_add_loop_test(bounds, wide_blocks_keep_the_bounds_of_256, 0, some_wide);
-    tcase_add_loop_test(bounds, the_bound_is_reached, 0, 3);
-    tcase_add_test(bounds, blocks_in_the_lines_of_one);
-    return run_cases("bounds", bounds, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -4,11 +4,6 @@
  * (check_reap_shared has several threads, check_visits counts atomic instructions.) */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "reap/reap_stats.h"
 #include "vcpu.h"
 
@@ -262,7 +257,7 @@ static void look_at_all(void)
     ck_assert_uint_eq(stats.chunk_bytes, reapHeldBytes(&reap));
 }
 
-START_TEST(random_calls)
+TEST(random_calls, .times = 4 * VCPU_PATHS)
 {
     unsigned processors = _i / VCPU_PATHS % 2 ? 40 : 3;
     needs(begin(_i), vcpu_lacks);
@@ -278,13 +273,12 @@ START_TEST(random_calls)
     ck_assert_uint_gt(count_parts(reap), 1);
     end();
 }
-END_TEST
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
 /* One processor costs what an ordinary reap does, and a table; a second one makes a part when it allocates,
  * and not before. */
-START_TEST(a_part_comes_with_its_processor)
+TEST(a_part_comes_with_its_processor, .times = VCPU_PATHS)
 {
     needs(begin(_i), vcpu_lacks);
     void *object = reapMalloc(&reap, 100);
@@ -298,11 +292,10 @@ START_TEST(a_part_comes_with_its_processor)
     ck_assert_uint_le(reapHeldBytes(&reap), 2 * 8192 + 300);
     end();
 }
-END_TEST
 
 /* What other processors free goes back, although the one that allocated never comes again: by way of the
  * parts' lists, and where the one that frees has no part. */
-START_TEST(memory_goes_back_without_its_processor)
+TEST(memory_goes_back_without_its_processor, .times = VCPU_PATHS)
 {
     enum { OBJECTS = 60000, SIZE = 200 };
     static void *objects[OBJECTS];
@@ -324,11 +317,10 @@ START_TEST(memory_goes_back_without_its_processor)
     }
     end();
 }
-END_TEST
 
 /* Objects are replaced at random, by four processors. Each part then is as an ordinary reap with a quarter of
  * the objects. */
-START_TEST(parts_are_no_multiple_of_what_lives)
+TEST(parts_are_no_multiple_of_what_lives, .times = VCPU_PATHS)
 {
     enum { OBJECTS = 5000, ROUNDS = 100, EACH = 1000 };
     static void *objects[OBJECTS];
@@ -352,10 +344,9 @@ START_TEST(parts_are_no_multiple_of_what_lives)
     ck_assert_uint_le(most, 200);
     end();
 }
-END_TEST
 
 /* A look from outside may find a part in the midst of a change, and then leaves the rest of it out. */
-START_TEST(a_look_at_a_part_that_changes)
+TEST(a_look_at_a_part_that_changes, .times = VCPU_PATHS)
 {
     struct reap_stats stats;
     needs(begin(_i), vcpu_lacks);
@@ -372,7 +363,6 @@ START_TEST(a_look_at_a_part_that_changes)
     reap_first_chunk(hidden)->owner = hidden;
     end();
 }
-END_TEST
 
 /* --- the program sees one reap ----------------------------------------------------------------- */
 
@@ -385,7 +375,7 @@ static int count_views(const struct reap_view *view, void *count)
 }
 
 /* Hidden children are no children, and their objects are the reap's. */
-START_TEST(nobody_sees_parts)
+TEST(nobody_sees_parts, .times = VCPU_PATHS)
 {
     void *objects[3], *owner, *child;
     unsigned views = 0;
@@ -408,7 +398,6 @@ START_TEST(nobody_sees_parts)
     ck_assert_ptr_null(reapParent(&reap));
     end();
 }
-END_TEST
 
 /* --- marks ------------------------------------------------------------------------------------- */
 
@@ -420,7 +409,7 @@ static char *filled(unsigned id, size_t size, char with)
 
 /* Older objects of hidden children stay, where they do not move; what is made or moved since goes, with what
  * processors made that came since. */
-START_TEST(a_mark_holds_for_all_parts)
+TEST(a_mark_holds_for_all_parts, .times = VCPU_PATHS)
 {
     reap_mark outer, inner;
     needs(begin(_i), vcpu_lacks);
@@ -455,7 +444,6 @@ START_TEST(a_mark_holds_for_all_parts)
     ck_assert_uint_eq(reap_own_part(reap_next_part(reap_behind(reap)))->barred, false);
     end();
 }
-END_TEST
 
 /* --- limits ------------------------------------------------------------------------------------ */
 
@@ -477,7 +465,7 @@ static unsigned fill_to_limit(void **objects)
 
 /* All of a limit can be used, from whichever parts; the room that a part has drawn is the others' when they
  * need it. The limit may be the reap's own, or that of the reap above. */
-START_TEST(a_limit_is_exact_for_all_parts)
+TEST(a_limit_is_exact_for_all_parts, .times = 3 * VCPU_PATHS)
 {
     void *objects[LIMIT / OBJECT + 1], *parent;
     needs(begin(_i), vcpu_lacks);
@@ -504,7 +492,6 @@ START_TEST(a_limit_is_exact_for_all_parts)
     reapDestroy(&parent);
     end();
 }
-END_TEST
 
 static unsigned called;
 static void *sacrifice;
@@ -520,7 +507,7 @@ static void make_room(void **met, size_t size, void *arg)
 }
 
 /* The function runs once for an allocation, in whichever part that is, and may use objects of others. */
-START_TEST(functions_of_limits_know_no_parts)
+TEST(functions_of_limits_know_no_parts, .times = VCPU_PATHS)
 {
     void *objects[LIMIT / OBJECT + 1];
     needs(begin(_i), vcpu_lacks);
@@ -539,7 +526,6 @@ START_TEST(functions_of_limits_know_no_parts)
     reapOnLimit(&reap, NULL, NULL);
     end();
 }
-END_TEST
 
 /* --- misuse ---------------------------------------------------------------------------------- */
 
@@ -559,26 +545,20 @@ static void resize_it(void *object)
 }
 static void measure_it(void *object) { reapUsableSize(object); }
 
-static void assert_ends(void (*fn)(void *), const char *call, void *object, const char *what)
-{
-    struct outcome outcome = run_child(fn, object);
-    ck_assert_msg(is_misuse(&outcome, call, object, what), "%s: %s, %s", call, what, outcome.text);
-}
-
 static void assert_is_freed(void *object)
 {
     for (unsigned id = 0; id < 3; id++) {
         vcpu_be(id);
-        assert_ends(free_it, "reapFree", object, "freed twice");
-        assert_ends(free_it_elsewhere, "reapFree", object, "freed twice");
-        assert_ends(hoard_free_it, "hoard_free", object, "not a live object");
-        assert_ends(resize_it, "reapRealloc", object, "not a live object");
-        assert_ends(measure_it, "reapUsableSize", object, "not a live object");
+        assert_misuse(free_it, object, "reapFree", "freed twice");
+        assert_misuse(free_it_elsewhere, object, "reapFree", "freed twice");
+        assert_misuse(hoard_free_it, object, "hoard_free", "not a live object");
+        assert_misuse(resize_it, object, "reapRealloc", "not a live object");
+        assert_misuse(measure_it, object, "reapUsableSize", "not a live object");
     }
 }
 
 /* At once: while the freed object waits on the list of its part, and later. */
-START_TEST(freed_by_another_processor)
+TEST(freed_by_another_processor, .times = VCPU_PATHS)
 {
     static const size_t sizes[] = {16, 40, 1000, 3000};
     void *objects[4], *more[100], *owner;
@@ -605,9 +585,8 @@ START_TEST(freed_by_another_processor)
     assert_is_freed(more[50]);
     end();
 }
-END_TEST
 
-START_TEST(no_objects_of_the_reap)
+TEST(no_objects_of_the_reap, .times = VCPU_PATHS)
 {
     needs(begin(_i), vcpu_lacks);
     handle = reap;
@@ -616,31 +595,15 @@ START_TEST(no_objects_of_the_reap)
     char *second = reapMalloc(&reap, 100), *third = reapMalloc(&other, 100);
     for (unsigned id = 0; id < 3; id++) {
         vcpu_be(id);
-        assert_ends(free_it, "reapFree", object + 16, "not the start of an object");
-        assert_ends(free_it, "reapFree", second + 16, "not the start of an object");
-        assert_ends(free_it, "reapFree", object + 1, "not the start of an object");
-        assert_ends(free_it, "reapFree", stranger, "an object of another reap");
-        assert_ends(free_it, "reapFree", third, "an object of another reap");
-        assert_ends(resize_it, "reapRealloc", third, "an object of another reap");
-        assert_ends(free_it, "reapFree", &object, "not a reap's object");
+        assert_misuse(free_it, object + 16, "reapFree", "not the start of an object");
+        assert_misuse(free_it, second + 16, "reapFree", "not the start of an object");
+        assert_misuse(free_it, object + 1, "reapFree", "not the start of an object");
+        assert_misuse(free_it, stranger, "reapFree", "an object of another reap");
+        assert_misuse(free_it, third, "reapFree", "an object of another reap");
+        assert_misuse(resize_it, third, "reapRealloc", "an object of another reap");
+        assert_misuse(free_it, &object, "reapFree", "not a reap's object");
     }
     end();
 }
-END_TEST
 
-int main(void)
-{
-    TCase *models = new_case("models", 120), *tests = new_case("tests", 60);
-    tcase_add_loop_test(models, random_calls, 0, 4 * VCPU_PATHS);
-    tcase_add_loop_test(tests, a_part_comes_with_its_processor, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, memory_goes_back_without_its_processor, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, parts_are_no_multiple_of_what_lives, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, a_look_at_a_part_that_changes, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, nobody_sees_parts, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, a_mark_holds_for_all_parts, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, a_limit_is_exact_for_all_parts, 0, 3 * VCPU_PATHS);
-    tcase_add_loop_test(tests, functions_of_limits_know_no_parts, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, freed_by_another_processor, 0, VCPU_PATHS);
-    tcase_add_loop_test(tests, no_objects_of_the_reap, 0, VCPU_PATHS);
-    return run_cases("parts", models, tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.seconds = 120}); }

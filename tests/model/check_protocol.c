@@ -14,16 +14,10 @@
 #include "arena/false_sharing.h"
 #include "heap/global_heap.h"
 #include "heap/heap_emptiness.h"
+#include "heap/heap_fast.h"
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
-#include "hoard.h"
 #include "stepper.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #if RSEQ_AVAILABLE && defined(__x86_64__)
 
@@ -399,7 +393,7 @@ static void set_size(size_t n)
             "other classes than this knows");
 }
 
-START_TEST(sections_and_slow_paths)
+TEST(sections_and_slow_paths, .times = SLOW_PARTS)
 {
     for (unsigned s = 0; s < SIZES; s++)
         for (unsigned f = 0; f < FAST_PARTS; f++) {
@@ -411,9 +405,8 @@ START_TEST(sections_and_slow_paths)
     fprintf(stderr, "%s: %u runs\n", slow_parts[_i].name, runs);
     ck_assert_uint_gt(runs, 0);
 }
-END_TEST
 
-START_TEST(sections_and_threads_that_move)
+TEST(sections_and_threads_that_move, .times = MOVING_PARTS)
 {
     for (unsigned s = 0; s < SIZES; s++)
         for (unsigned f = 0; f < FAST_PARTS; f++) {
@@ -425,7 +418,6 @@ START_TEST(sections_and_threads_that_move)
     fprintf(stderr, "%s: %u runs\n", moving_parts[_i].name, runs);
     ck_assert_uint_gt(runs, 0);
 }
-END_TEST
 
 /* --- a heap that is lost ------------------------------------------------------------------------ */
 
@@ -461,7 +453,7 @@ enum { LOSING_PARTS = sizeof losing_parts / sizeof *losing_parts };
 
 /* Wherever a thread is when it gets another id: what it took off its heap's list of queued ones, and could
  * not collect, is on it again. */
-START_TEST(what_a_thread_that_moves_has_taken_is_posted)
+TEST(what_a_thread_that_moves_has_taken_is_posted, .times = LOSING_PARTS)
 {
     for (unsigned s = 0; s < SIZES; s++) {
         struct plan plan = {0};
@@ -472,7 +464,6 @@ START_TEST(what_a_thread_that_moves_has_taken_is_posted)
     fprintf(stderr, "%s: %u runs\n", losing_parts[_i].name, runs);
     ck_assert_uint_gt(runs, 10);
 }
-END_TEST
 
 /* As a thread does that had read which heap a superblock is in, and was late: another one has it since. */
 static void post_late(struct superblock *sb, struct heap *heap)
@@ -484,7 +475,7 @@ static void post_late(struct superblock *sb, struct heap *heap)
 
 /* Then more is freed of it, and not queued, since it is. The first heap finds it on its list, and passes it
  * on. */
-START_TEST(what_has_left_its_heap_is_posted_to_the_next)
+TEST(what_has_left_its_heap_is_posted_to_the_next)
 {
     set_size(sizes[0]);
     prepare_fast(&idle);
@@ -508,7 +499,6 @@ START_TEST(what_has_left_its_heap_is_posted_to_the_next)
     ck_assert(is_due(moved));
     free_all();
 }
-END_TEST
 
 /* --- three stops ------------------------------------------------------------------------------- */
 
@@ -528,7 +518,7 @@ static const struct fast_part double_parts[] = {
 
 /* A section that is under way when its batch is closed opens it again, and the next one is under way when it
  * is looked at. */
-START_TEST(what_is_closed_is_opened_by_a_section)
+TEST(what_is_closed_is_opened_by_a_section)
 {
     for (unsigned s = 0; s < SIZES; s++)
         for (unsigned f = 0; f < 2; f++) {
@@ -544,22 +534,8 @@ START_TEST(what_is_closed_is_opened_by_a_section)
     fprintf(stderr, "%s, three stops: %u runs\n", deliver.name, runs);
     ck_assert_uint_gt(runs, 0);
 }
-END_TEST
 
-int main(void)
-{
-    if (!stepper_works()) return 77;
-    TCase *all = new_case("protocol", 60);
-    tcase_add_checked_fixture(all, stepper_start, NULL);
-    tcase_add_loop_test(all, sections_and_slow_paths, 0, SLOW_PARTS);
-    tcase_add_loop_test(all, sections_and_threads_that_move, 0, MOVING_PARTS);
-    tcase_add_test(all, what_is_closed_is_opened_by_a_section);
-    TCase *lost = new_case("lost", 60);
-    tcase_add_checked_fixture(lost, stepper_start, NULL);
-    tcase_add_loop_test(lost, what_a_thread_that_moves_has_taken_is_posted, 0, LOSING_PARTS);
-    tcase_add_test(lost, what_has_left_its_heap_is_posted_to_the_next);
-    return run_cases("protocol", all, lost, (TCase *)NULL);
-}
+int main(void) { return stepper_works() ? run_tests((struct suite){.begin = stepper_start}) : SKIPPED; }
 
 #else
 

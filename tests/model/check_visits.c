@@ -3,15 +3,12 @@
  * operation costs, for any number of processors. */
 #include "support/check_backend.h"
 
-#include "arena/superblock.h"
 #include "base/options.h"
 #include "loads.h"
 #include "vcpu.h"
 #include "watch.h"
 
 #include "reap.h"
-
-#include <stdio.h>
 
 static const unsigned counts[] = {2, 16, 256};
 
@@ -48,7 +45,7 @@ static double f_of_superblock(void) { return options.empty_fraction / 8.0 * SUPE
 
 /* Section 4.2, growing phase. The frees count as well: who finds what others freed brings it to the global
  * heap before it takes from there. */
-START_TEST(growth_visits_the_global_heap_seldom)
+TEST(growth_visits_the_global_heap_seldom, .times = COUNTS * VCPU_PATHS)
 {
     struct cost cost;
     unsigned processors = counts[_i / VCPU_PATHS];
@@ -56,10 +53,9 @@ START_TEST(growth_visits_the_global_heap_seldom)
     ck_assert_double_gt(cost.visits, 0);
     ck_assert_double_le(cost.visits, cost.operations / f_of_superblock() + processors);
 }
-END_TEST
 
 /* Section 4.2, shrinking phase: a visit for each free in the worst case, with locks; without, f*S/s frees. */
-START_TEST(shrinking_visits_it_for_each_free_only_with_locks)
+TEST(shrinking_visits_it_for_each_free_only_with_locks, .times = COUNTS * VCPU_PATHS)
 {
     struct cost cost;
     unsigned processors = counts[_i / VCPU_PATHS];
@@ -70,11 +66,10 @@ START_TEST(shrinking_visits_it_for_each_free_only_with_locks)
         ck_assert_double_le(cost.visits, cost.operations);
     ck_assert_double_gt(cost.visits, 0);
 }
-END_TEST
 
 /* Each malloc's visit brings as much as above, and each superblock that goes there was brought from there, or
  * made: so everywhere it is twice that at most, and what each heap does at its first. */
-START_TEST(steady_loads_visit_it_seldom)
+TEST(steady_loads_visit_it_seldom, .times = 3 * COUNTS * VCPU_PATHS)
 {
     static const struct load *const steady[] = {&load_pairs, &load_round, &load_worst};
     struct cost cost;
@@ -82,12 +77,11 @@ START_TEST(steady_loads_visit_it_seldom)
     needs(measure(steady[_i % 3], _i / 3 % VCPU_PATHS, processors, &cost), vcpu_lacks);
     ck_assert_double_le(cost.visits, 2 * cost.operations / f_of_superblock() + 2 * processors);
 }
-END_TEST
 
 /* --- locks and atomic instructions ------------------------------------------------------------ */
 
 /* Every processor frees its own: on the fast path not one lock, and not one atomic instruction. */
-START_TEST(local_operations_are_free_of_them)
+TEST(local_operations_are_free_of_them, .times = COUNTS)
 {
     enum { ROUNDS = 4, OBJECTS = 40 };
     static void *objects[OBJECTS];
@@ -106,11 +100,10 @@ START_TEST(local_operations_are_free_of_them)
     ck_assert_uint_eq(watched.locks, 0);
     ck_assert_uint_eq(watched.atomics, 0);
 }
-END_TEST
 
 /* Every block is freed by another processor than had it: a chain of many costs one atomic instruction. With
  * locks each operation takes one, which is two instructions. */
-START_TEST(what_others_free_costs_little)
+TEST(what_others_free_costs_little, .times = COUNTS * VCPU_PATHS)
 {
     struct cost cost;
     enum vcpu_path path = _i % VCPU_PATHS;
@@ -119,7 +112,6 @@ START_TEST(what_others_free_costs_little)
     ck_assert_double_le(locks, path == VCPU_FAST ? 0.02 : 1.02);
     ck_assert_double_le(atomics, path == VCPU_FAST ? 0.1 : 2.05);
 }
-END_TEST
 
 /* --- shared reaps ------------------------------------------------------------------------------ */
 
@@ -149,7 +141,7 @@ static void take_and_free(void **shared, unsigned processors, unsigned ahead)
 
 /* In a shared reap one to enter a part, and another one for what others free, whatever the number of
  * processors. */
-START_TEST(shared_reaps_are_flat)
+TEST(shared_reaps_are_flat, .times = 2 * COUNTS * VCPU_PATHS)
 {
     unsigned processors = counts[_i % COUNTS], ahead = _i / COUNTS % 2;
     enum vcpu_path path = _i / COUNTS / 2;
@@ -167,17 +159,5 @@ START_TEST(shared_reaps_are_flat)
     ck_assert_double_le(atomics, 1.05 + (ahead ? 0.5 : 0));
     reapDestroy(&shared);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *visits = new_case("visits", 60), *costs = new_case("costs", 60);
-    int all = COUNTS * VCPU_PATHS;
-    tcase_add_loop_test(visits, growth_visits_the_global_heap_seldom, 0, all);
-    tcase_add_loop_test(visits, shrinking_visits_it_for_each_free_only_with_locks, 0, all);
-    tcase_add_loop_test(visits, steady_loads_visit_it_seldom, 0, 3 * all);
-    tcase_add_loop_test(costs, local_operations_are_free_of_them, 0, COUNTS);
-    tcase_add_loop_test(costs, what_others_free_costs_little, 0, all);
-    tcase_add_loop_test(costs, shared_reaps_are_flat, 0, 2 * all);
-    return run_cases("visits", visits, costs, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

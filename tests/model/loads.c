@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loads.h"
 
-#include "arena/superblock.h"
 #include "base/options.h"
 #include "os/rseq.h"
 #include "support/check_backend.h"
 #include "vcpu.h"
-
-#include <stdlib.h>
 
 unsigned load_size = LOAD_SIZE;
 

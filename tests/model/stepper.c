@@ -2,19 +2,13 @@
 #include "support/check_backend.h"
 
 #include "heap/global_heap.h"
-#include "heap/heap_table.h"
+#include "heap/heap_fast.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
 #include "stepper.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/time.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #if RSEQ_AVAILABLE && defined(__x86_64__)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run by preload-cgroup.sh in a control group that may have the memory that the first argument says, in MiB;
- * the second is what to do there.
+ * the second is what to do there. (`fill` is what preload-faults.sh runs, too.)
  *
  *     refuse   allocates and touches all that it gets: NULL and ENOMEM, no death; what is freed can be had
  *              again
@@ -86,8 +86,13 @@ static void *fill(void *number)
 static void fill_all(void)
 {
     pthread_t threads[FILLERS];
-    for (uintptr_t i = 0; i < FILLERS; i++) EXPECT(pthread_create(&threads[i], NULL, fill, (void *)i) == 0);
-    for (unsigned i = 0; i < FILLERS; i++) pthread_join(threads[i], NULL);
+    unsigned n = 1; /* this one; the others as far as there is memory for them */
+    for (int error = 0; n < FILLERS && error == 0; n += error == 0) {
+        error = pthread_create(&threads[n], NULL, fill, (void *)(uintptr_t)n);
+        EXPECT(error == 0 || error == EAGAIN);
+    }
+    fill((void *)0);
+    while (n-- > 1) pthread_join(threads[n], NULL);
 }
 
 int main(int argc, char **argv)

@@ -8,7 +8,6 @@
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 program=$(realpath "${top_builddir:-.}/tests/preload/descriptors")
 libs=$(dirname "$preload")
-bad=0
 wrong() { echo "wrong: $name, $*"; bad=1; }
 
 # in_place COMMAND...: in an empty directory, with the libraries and variables of $with; the status goes to $status.
@@ -28,7 +27,8 @@ closed() {
     for file in own-0 own-1 own-2; do holds $file; done
 }
 # row NAME LIBRARIES VARIABLES...: $left is a file that they leave.
-row() {
+row() { aside try_row "$@"; }
+try_row() {
     name=$1 libraries=
     for library in $2; do
         ! lacks_file "$libs/$library.so" "$library" "$name" || return 0
@@ -69,6 +69,7 @@ row "stacks" "libreap-trace libreap-malloc" REAP_TRACE=trace,stacks=8
 left=profile
 row "all" "libreap-trace libreap-malloc libreap-ask libreap-profile" DESCRIPTORS_WAIT= REAP_TRACE=trace,stacks=8 REAP_PROFILE=profile \
     REAP_PROFILE_BYTES=4096 REAP_OPTIONS=ask=@reap-descriptors.%p,stats=1
+settled
 
 # --- standard error ---------------------------------------------------------------------------
 name="standard error" with="LD_PRELOAD=$preload REAP_OPTIONS=stats=1"

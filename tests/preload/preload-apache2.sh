@@ -3,7 +3,7 @@
 # An unmodified apache2 on its stock pools, malloc by libreap-malloc, serves what it serves without:
 # files, SSI, a listing, CGI, a proxied site. (Pools on reaps are the matter of tests/apache/apr_httpd.sh.)
 . "${srcdir:-.}/tests/support/preload-lib.sh"
-. "$support/httpd_lib.sh"
+. "$srcdir/tests/support/httpd_lib.sh"
 need "${APACHE2:-apache2}" curl
 need_file "$httpd_modules/mod_mpm_event.so" "Apache's modules"
 

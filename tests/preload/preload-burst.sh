@@ -16,24 +16,25 @@ try() {
     fi
 }
 # With purge_ms=1000 what is wanted again within a second stays, and only that. With heaps=cpu a migration makes blocks
-# remote, of a heap that does nothing any more.
+# remote, of a heap that does nothing any more. Most of the time all of them sleep, so some run side by side.
 program=$top_builddir/tests/preload
-for path in default locked; do
-    options=$(options_of "$path")
-    for size in 50 1000 20000 100000 3000000 20000000; do
-        try "$path: $size" env REAP_OPTIONS="${options:+$options,}purge_ms=1000" LD_PRELOAD="$preload" \
-            "$program/burst" $size &
-    done
+sizes='50 1000 20000 100000 3000000 20000000'
+# burst NAME OPTION SIZE...
+burst() {
+    name=$1 options=$2,purge_ms=1000
+    shift 2
+    for size; do try "$name: $size" env REAP_OPTIONS="${options#,}" LD_PRELOAD="$preload" "$program/burst" $size & done
+}
+# shellcheck disable=SC2086  # words
+{
+    burst default '' $sizes
     wait
-done
-for size in 1000 20000; do
-    try "heaps=cpu: $size" env REAP_OPTIONS=heaps=cpu,purge_ms=1000 LD_PRELOAD="$preload" "$program/burst" $size &
-done
+    burst locked path=locked $sizes
+    burst heaps=cpu heaps=cpu 1000 20000
+    wait
+}
+for size in $sizes; do try "reaps: $size" env REAP_OPTIONS=purge_ms=1000 "$program/burst_reaps" $size & done
+try "default: 1000" env LD_PRELOAD="$preload" "$program/burst" 1000 &
+try "purge_ms=60000: 1000 keeps" env REAP_OPTIONS=purge_ms=60000 LD_PRELOAD="$preload" "$program/burst" 1000 keeps &
 wait
-for size in 50 1000 20000 100000 3000000 20000000; do
-    try "reaps: $size" env REAP_OPTIONS=purge_ms=1000 "$program/burst_reaps" $size &
-done
-wait
-try "default: 1000" env LD_PRELOAD="$preload" "$program/burst" 1000
-try "purge_ms=60000: 1000 keeps" env REAP_OPTIONS=purge_ms=60000 LD_PRELOAD="$preload" "$program/burst" 1000 keeps
 [ ! -e "$tmp/bad" ]

@@ -29,7 +29,6 @@ inside() {
     ) >"$tmp/out" 2>&1
 }
 
-bad=0
 expect() {
     wanted=$1
     shift

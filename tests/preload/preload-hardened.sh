@@ -5,7 +5,6 @@
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 program=$top_builddir/tests/preload/hardened
 ulimit -c 0
-bad=0
 count=0
 "$program" >"$tmp/cases" || exit 99
 for options in harden=1 harden=2 harden=1,path=locked harden=2,heaps=cpu; do

@@ -4,7 +4,6 @@
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 need python3
 
-bad=0
 for path in $paths; do
     (under "$path" "$top_builddir/tests/preload/preload_figures" xml) >"$tmp/info.xml" 2>"$tmp/allocated"
     python3 - "$tmp/info.xml" "$tmp/allocated" <<'PYTHON' || { echo "$path:" && cat "$tmp/info.xml" && bad=1; }

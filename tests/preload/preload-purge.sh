@@ -4,7 +4,6 @@
 # it there is no thread. Forks, threads and signals go on with it.
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 
-bad=0
 try() {
     on=$1 more=$2
     shift 2

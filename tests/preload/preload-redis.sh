@@ -13,18 +13,17 @@ ln -s "$(command -v redis-check-rdb)" "$tmp/redis-server"
 # shellcheck disable=SC2034  # run by the trap of preload-lib
 at_exit='[ ! -e "$tmp/pid" ] || kill "$(cat "$tmp/pid")" 2>/dev/null'
 ask() { redis-cli -s "$PWD/socket" "$@"; }
+answers() { [ "$(ask ping 2>/dev/null)" = PONG ]; }
 start() {
     "$tmp/redis-server" --port 0 --unixsocket "$PWD/socket" --dir "$PWD" --save '' --logfile "$PWD/log" \
         --appendonly no --io-threads 2 &
     server=$!
     echo "$server" >"$tmp/pid"
-    for _ in $(seq 600); do
-        [ "$(ask ping 2>/dev/null)" = PONG ] && return
-        sleep 0.1
-    done
+    within 60 answers && return
     cat log
     return 1
 }
+is_saved() { ask info persistence | grep -q 'rdb_bgsave_in_progress:0'; }
 stop() {
     ask shutdown "$1"
     wait "$server"
@@ -52,10 +51,7 @@ work() {
     redis-benchmark -s "$PWD/socket" -q -n 3000 -r 2000 -d 300 -t set,get,lpush,lrange_100,zadd >benchmark.txt || return
     ask del mylist myzset >/dev/null
     ask bgsave
-    for _ in $(seq 600); do
-        ask info persistence | grep -q 'rdb_bgsave_in_progress:0' && break
-        sleep 0.1
-    done
+    within 60 is_saved
     ask info persistence | grep -o 'rdb_last_bgsave_status:ok'
     contents >before
     stop nosave || return

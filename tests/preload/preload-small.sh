@@ -31,7 +31,6 @@ least() {
     done
     echo "$best"
 }
-bad=0
 without=$(least env) || { echo "$without"; exit 77; }
 for path in $paths; do
     options=$(options_of "$path")

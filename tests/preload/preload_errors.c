@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every error that C17, C23 and POSIX know for the calls of malloc's family, as a table: what is asked, what
- * the answer and errno must be. Whatever fails leaves the block that it was given as it was. */
+ * the answer and errno must be. Whatever fails leaves the block that it was given as it was; what is given is
+ * aligned as was asked. And what programs rarely do with blocks. */
 #include "support/expect.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 enum { BEFORE = 1234 }; /* errno, so that one that is left alone shows */
 
@@ -29,6 +33,13 @@ enum answer { A_BLOCK, NO_MEMORY, NO_SENSE, NO_MEMORY_BY_RETURN, NO_SENSE_BY_RET
         {call, 65535, 64, answer}, {call, (size_t)3 << 40, 64, answer},                                      \
     {                                                                                                        \
         call, SIZE_MAX, 64, answer                                                                           \
+    }
+
+#define EACH_POWER(call)                                                                                     \
+    {call, 8, 24, A_BLOCK}, {call, 64, 5000, A_BLOCK}, {call, 4096, 1, A_BLOCK},                             \
+        {call, 1 << 16, 100000, A_BLOCK}, {call, 1 << 20, 100, A_BLOCK},                                     \
+    {                                                                                                        \
+        call, 8 << 20, 5 << 20, A_BLOCK                                                                      \
     }
 
 static const struct row {
@@ -73,6 +84,11 @@ static const struct row {
     {MEMALIGN, (size_t)1 << 63, 64, NO_MEMORY},
     {MEMALIGN, ((size_t)1 << 62) + 1, 64, NO_MEMORY},
     {MEMALIGN, ((size_t)1 << 63) + 1, 64, NO_SENSE}, /* rounds up, but not to this */
+    EACH_POWER(ALIGNED),
+    EACH_POWER(POSIX),
+    EACH_POWER(MEMALIGN),
+    {VALLOC, 0, 10, A_BLOCK},
+    {PVALLOC, 0, 4097, A_BLOCK},
     {MEMALIGN, 0, 64, A_BLOCK},
     {MEMALIGN, 24, 64, A_BLOCK},
     /* C17: not a multiple of the alignment is no error since DR 460. */
@@ -113,10 +129,19 @@ static int ask(const struct row *row, void **kept, void **out)
     return 0;
 }
 
+static int is_aligned(const struct row *row, const void *block)
+{
+    size_t alignment = 16;
+    if (row->call == VALLOC || row->call == PVALLOC) alignment = (size_t)sysconf(_SC_PAGESIZE);
+    if (row->call == ALIGNED || row->call == POSIX || row->call == MEMALIGN)
+        while (alignment < row->a) alignment *= 2;
+    return (uintptr_t)block % alignment == 0;
+}
+
 static int is_right(const struct row *row, void *before, void *out, int returned, int error)
 {
     switch (row->answer) {
-    case A_BLOCK: return returned == 0 && out && out != before;
+    case A_BLOCK: return returned == 0 && out && out != before && is_aligned(row, out);
     case NO_MEMORY: return !out && error == ENOMEM;
     case NO_SENSE: return !out && error == EINVAL;
     case NO_MEMORY_BY_RETURN: return out == before && returned == ENOMEM && error == BEFORE;
@@ -177,6 +202,49 @@ static void test_parameters(void)
     EXPECT(malloc_info(OPAQUE(1), stderr) != 0 && errno == EINVAL);
 }
 
+/* realloc(p, 0) may free and give NULL, or give a block of size 0; either way nothing leaks. */
+static void test_realloc_to_zero(void)
+{
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    for (int i = 0; i < 200000; i++) {
+        char *block = malloc(OPAQUE((size_t)1000));
+        memset(block, 1, 1000);
+        free(realloc(block, OPAQUE((size_t)0)));
+    }
+    getrusage(RUSAGE_SELF, &after);
+    EXPECT(after.ru_maxrss - before.ru_maxrss < 16 * 1024);
+}
+
+/* What libc allocates for its caller is freed by the caller. */
+static void test_blocks_from_libc(void)
+{
+    char *line = NULL, *text = strdup("some text");
+    size_t room = 0;
+    FILE *file = fmemopen(text, strlen(text), "r");
+    EXPECT(file && getline(&line, &room, file) == 9 && strcmp(line, "some text") == 0);
+    if (file) fclose(file);
+    free(line);
+    EXPECT(asprintf(&line, "%0500d", 7) == 500);
+    free(line);
+    free(text);
+    line = realpath("/proc/self/..", NULL);
+    EXPECT(line && strcmp(line, "/proc") == 0);
+    free(line);
+}
+
+/* C23's, which this glibc does not declare: found by name. */
+static void test_sized_free(void)
+{
+    void (*free_sized)(void *, size_t) = (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
+    void (*free_aligned_sized)(void *, size_t, size_t) =
+        (void (*)(void *, size_t, size_t))dlsym(RTLD_DEFAULT, "free_aligned_sized");
+    if (!free_sized || !free_aligned_sized) return;
+    free_sized(malloc(OPAQUE((size_t)100)), 100);
+    free_sized(NULL, 0);
+    free_aligned_sized(aligned_alloc(64, OPAQUE((size_t)128)), 64, 128);
+}
+
 int main(void)
 {
     test_rows(100);
@@ -184,5 +252,8 @@ int main(void)
     test_rows(9 << 20);
     test_free_keeps_errno();
     test_parameters();
+    test_realloc_to_zero();
+    test_blocks_from_libc();
+    test_sized_free();
     return expect_status();
 }

@@ -9,9 +9,6 @@ ask=$(realpath "${top_builddir:-.}/tools/ask/reap-ask")
 library=$(realpath "${top_builddir:-.}/.libs/libreap-ask.so")
 programs=$(realpath "${top_builddir:-.}/tests/preload")
 
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
-
 # start N LOG COMMAND...: COMMAND with option `ask` in the background, its input a pipe that stop closes; waits
 # until it has printed N lines. The first of them goes to $pid.
 start() {
@@ -22,8 +19,7 @@ start() {
     REAP_OPTIONS=$options "$@" <"$tmp/input" >"$tmp/$log" 2>"$tmp/$log.err" &
     started=$!
     exec 9>"$tmp/input"
-    tries=0
-    until [ "$(cat "$tmp/$log" 2>/dev/null | wc -l)" -ge "$lines" ] || [ $((tries += 1)) -gt 200 ]; do sleep 0.05; done
+    within 10 has "$lines" "$tmp/$log" ''
     pid=$(head -n 1 "$tmp/$log")
     [ -n "$pid" ] || wrong "$* did not start"
 }
@@ -33,10 +29,10 @@ stop() {
 }
 at_exit='exec 9>&-'
 
+helps() { "$ask" "$1" help >"$tmp/help" 2>"$tmp/err"; }
 # answers PROCESS: it does, once its thread has started.
 answers() {
-    tries=0
-    until "$ask" "$1" help >"$tmp/help" 2>"$tmp/err" || [ $((tries += 1)) -gt 100 ]; do sleep 0.05; done
+    within 5 helps "$1"
     grep -q '^tree: ' "$tmp/help" || { wrong "process $1 does not answer:"; cat "$tmp/err"; }
 }
 # says STATUS LINE COMMAND...: it writes nothing but this line to standard error.
@@ -70,8 +66,7 @@ options=ask=@reap.%p
 start 1 shell env LD_PRELOAD="$preload $library" sh -c 'x=$(date); echo $$; read x; exec sleep 30'
 answers "$pid"
 echo go >&9
-tries=0
-until grep -q sleep "/proc/$pid/comm" || [ $((tries += 1)) -gt 100 ]; do sleep 0.05; done
+within 5 grep -q sleep "/proc/$pid/comm"
 answers "$pid" # a program started by exec, in place of the other
 "$ask" "$pid" json | grep -q '"program": "sleep"' || wrong "not the program that was started by exec"
 kill "$pid"
@@ -233,8 +228,8 @@ else
     unshare -Ur "$ask" "$pid" tree >"$tmp/out" || wrong "root of a namespace cannot ask"
     stop
     start 1 strange unshare -U "$programs/asked_reaps"
-    tries=0
-    until "$ask" "$pid" help 2>&1 | grep -q '^reap-ask: reap: ' || [ $((tries += 1)) -gt 100 ]; do sleep 0.05; done
+    refuses() { "$ask" "$pid" help 2>&1 | grep -q '^reap-ask: reap: '; }
+    within 5 refuses
     says 1 "reap: only root may ask process $pid: its user has no number of its own here" "$ask" "$pid" tree
     stop
 fi

@@ -7,7 +7,6 @@ need python3
 program=$(realpath "${top_builddir:-.}/tests/preload/asked_reaps")
 ask=$(realpath "${top_builddir:-.}/tools/ask/reap-ask")
 other=65534
-bad=0
 wrong() { echo "wrong: $row $option: $*"; bad=1; }
 
 # --- what may be at a name --------------------------------------------------------------------
@@ -32,15 +31,14 @@ make_at() {
 }
 # Runs the program with an option until its line is there, in $tmp/err, or the socket. $as: a command before it.
 as=
+says_or_listens() { [ -s "$tmp/err" ] || timeout 5 "$ask" "$1" help >"$tmp/help" 2>/dev/null; }
 run_ask() {
     mkfifo "$tmp/input"
     rm -f "$tmp/err" "$tmp/help"
     REAP_OPTIONS=$1 timeout 20 $as "$program" <"$tmp/input" >"$tmp/out" 2>"$tmp/err" &
     started=$!
     exec 9>"$tmp/input"
-    tries=0
-    until [ -s "$tmp/err" ] || timeout 5 "$ask" "${1#ask=}" help >"$tmp/help" 2>/dev/null || [ $((tries += 1)) -gt 200 ]
-    do sleep 0.05; done
+    within 10 says_or_listens "${1#ask=}"
     exec 9>&-
     wait $started || wrong "status $?"
     rm "$tmp/input"
@@ -114,8 +112,7 @@ mkfifo "$tmp/input"
 REAP_OPTIONS=ask=$tmp/asked "$program" <"$tmp/input" >"$tmp/out" &
 started=$!
 exec 9>"$tmp/input"
-tries=0
-until "$ask" "$tmp/asked" help >"$tmp/help" 2>/dev/null || [ $((tries += 1)) -gt 200 ]; do sleep 0.05; done
+within 10 says_or_listens "$tmp/asked"
 for question in help tree; do
     timeout 20 "$ask" "$tmp/asked" $question >/dev/full 2>"$tmp/err"
     [ $? = 1 ] || wrong "status $?"

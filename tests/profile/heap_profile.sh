@@ -5,22 +5,16 @@
 # the program's calls go where they went before. Bad requests have a line each.
 . "${srcdir:-.}/tests/support/preload-lib.sh"
 need python3
-build=$(realpath "${top_builddir:-.}")
 need_file "$build/.libs/libreap-profile.so" libreap-profile
 ask=$build/tools/ask/reap-ask program=$build/tests/profile/profiled module=$build/tests/profile/.libs/module.so
 libraries="$preload $build/.libs/libreap-ask.so $build/.libs/libreap-profile.so"
-here=$(cd "${srcdir:-.}" && pwd)
 bytes=${PROFILE_BYTES:-8192}
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
 at_exit='exec 9>&-; kill $started 2>/dev/null'
 started=
 
 # lines N: waits until the program has printed as many.
 lines() {
-    tries=0
-    until [ "$(wc -l <"$tmp/out")" -ge "$1" ] || [ $((tries += 1)) -gt 600 ]; do sleep 0.05; done
-    [ "$(wc -l <"$tmp/out")" -ge "$1" ] || wrong "the program prints no line $1"
+    within 30 has "$1" "$tmp/out" '' || wrong "the program prints no line $1"
 }
 # start WORK [ARGUMENT]: the program in the background, which waits for a line. Its number goes to $pid.
 start() {
@@ -32,10 +26,10 @@ start() {
     exec 9>"$tmp/in"
     lines 1
     pid=$(head -n 1 "$tmp/out")
-    tries=0
-    until "$ask" "$pid" help >"$tmp/help" 2>&1 || [ $((tries += 1)) -gt 100 ]; do sleep 0.05; done
+    within 5 answers "$pid"
     grep -q '^profile: ' "$tmp/help" || wrong "the question is not there"
 }
+answers() { "$ask" "$1" help >"$tmp/help" 2>&1; }
 go_on() { echo >&9; }
 stop() {
     go_on
@@ -55,7 +49,7 @@ says() {
 reports() {
     profile pprof >"$tmp/pprof" && profile flames >"$tmp/svg" && profile >"$tmp/text" || wrong "no report"
     tail -n 1 "$tmp/out" >"$tmp/expected"
-    python3 -B "$here/tests/profile/heap_profile.py" "$tmp/pprof" "$tmp/svg" "$tmp/text" "$tmp/expected" "$bytes" || bad=1
+    python3 -B "$srcdir/tests/profile/heap_profile.py" "$tmp/pprof" "$tmp/svg" "$tmp/text" "$tmp/expected" "$bytes" || bad=1
 }
 
 # sums WORK: the profile is on while the program does its work.
@@ -150,7 +144,7 @@ run 4096 "$tmp/at-exit.svg" >/dev/null && grep -q '</svg>' "$tmp/at-exit.svg" ||
 echo 'from pathlib import Path; import heap_profile, sys
 samples = heap_profile.read(sys.argv[1])[2]; kept = int(Path(sys.argv[2]).read_text().split()[3])
 sys.exit(not 0.8 < sum(values[3] for name, _, values in samples if name == "kept") / kept < 1.25)' >"$tmp/look.py"
-PYTHONPATH=$here/tests/profile python3 -B "$tmp/look.py" "$tmp/at-exit" "$tmp/out" || wrong "no file at exit, or another one"
+PYTHONPATH=$srcdir/tests/profile python3 -B "$tmp/look.py" "$tmp/at-exit" "$tmp/out" || wrong "no file at exit, or another one"
 for place in /dev/full "$tmp/none/file"; do
     run 4096 "$place" >/dev/null || wrong "the program fails"
     grep -q "^reap: REAP_PROFILE=$place: it cannot be written: " "$tmp/err" || { wrong "$place:"; cat "$tmp/err"; }

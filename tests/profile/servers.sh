@@ -3,13 +3,9 @@
 # The heap profile of servers under load: an Apache with its pools on reaps, and PostgreSQL if it is there. Sums of the
 # profile are those of reap-ask's tags, of reap-status and of the backend's statistics, within sampling's error
 # (servers.py); its pictures have boxes of the pools and functions. With PROFILE_KEEP=DIR the pictures stay there.
-srcdir=$(cd "${srcdir:-.}" && pwd)
-. "$srcdir/tests/apache/mod_reap_lib.sh"
-reap_require
+. "${srcdir:-.}/tests/apache/mod_reap_lib.sh"
 need_file "$httpd_libs/libreap-profile.so" libreap-profile
-httpd_directory
-chmod 755 "$tmp"
-ask_process=$reap_build/tools/ask/reap-ask
+ask_process=$build/tools/ask/reap-ask
 bytes=${PROFILE_BYTES:-512}
 REAP_OPTIONS=ask=@reap.%p REAP_PROFILE_BYTES=$bytes
 export REAP_OPTIONS REAP_PROFILE_BYTES
@@ -68,8 +64,7 @@ rm -f "$tmp/work" "$dir/htdocs/stay"
 wait $clients
 sleep 1 # the server has closed its connections
 look 5
-httpd_stop
-httpd_log_is_clean "$dir" || complain "the error log"
+httpd_end_well
 compared apache "$looks"
 picture "$tmp/apache.svg" 'request: ' 'pconf: ' 'malloc: ' ap_run_handler 'handler'
 picture "$tmp/apache-allocated.svg" 'subrequest: ' ap_run_handler
@@ -90,12 +85,7 @@ if [ -n "$bin" ] && { [ "$(id -u)" != 0 ] || id postgres >/dev/null 2>&1; }; the
     $as env LD_PRELOAD="$tmp/libs/libreap-malloc.so $tmp/libs/libreap-ask.so $tmp/libs/libreap-profile.so" \
         REAP_PROFILE="$at/at-exit" "$bin/postgres" -D "$at/data" -k "$at" -h '' -F >"$tmp/postgres" 2>&1 &
     httpd_pid=$! # ended at exit, as the server before
-    n=0
-    until $as "$bin/pg_isready" -q -h "$at"; do
-        n=$((n + 1))
-        { [ $n -lt 300 ] && kill -0 $httpd_pid 2>/dev/null; } || fail "PostgreSQL does not answer: $(cat "$tmp/postgres")"
-        sleep 0.1
-    done
+    within 30 $as "$bin/pg_isready" -q -h "$at" || fail "PostgreSQL does not answer: $(cat "$tmp/postgres")"
     $as "$bin/pgbench" -q -h "$at" -i -s 1 postgres >"$tmp/pgbench" 2>&1 || fail "pgbench: $(cat "$tmp/pgbench")"
     $as "$bin/pgbench" -h "$at" -T 6 -c 2 postgres >"$tmp/pgbench" 2>&1 &
     client=$!
@@ -117,4 +107,4 @@ if [ -n "$bin" ] && { [ "$(id -u)" != 0 ] || id postgres >/dev/null 2>&1; }; the
 else
     absent postgres "or no user of its own: PostgreSQL"
 fi
-[ $failures = 0 ]
+exit $bad

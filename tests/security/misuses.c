@@ -29,8 +29,7 @@ static void *resize(void *block, size_t size) { return realloc(OPAQUE(block), OP
 static size_t room_of(void *block) { return malloc_usable_size(OPAQUE(block)); }
 #endif
 
-/* --- what all kinds use
- * ------------------------------------------------------------------------------------------ */
+/* --- what all kinds use ------------------------------------------------------------------------------ */
 
 /* How many blocks of a size are enough to come round: more than a page or a cache of any malloc here has. */
 static size_t many(size_t size) { return size <= SMALL ? 3000 : size <= MEDIUM ? 300 : 20; }
@@ -137,8 +136,7 @@ static void give_by_another_thread(void)
 
 static const struct piece nobodys; /* no bytes */
 
-/* --- frees
- * ------------------------------------------------------------------------------------------------------- */
+/* --- frees ------------------------------------------------------------------------------------------- */
 
 enum { AT_ONCE, ANOTHER_BETWEEN, HUNDRED_BETWEEN, BY_ANOTHER_THREAD, BY_ENDED_THREAD, BY_REALLOC, REUSED };
 
@@ -237,8 +235,7 @@ static void free_foreign(size_t size, long what)
     harmless("the free had no effect");
 }
 
-/* --- writes and reads outside
- * ------------------------------------------------------------------------------------ */
+/* --- writes and reads outside ------------------------------------------------------------------------ */
 
 enum { LOOP = 0, COPY = 10000, UNDER = 100000 };
 
@@ -275,8 +272,7 @@ static void read_out(size_t size, long how)
     harmless("nobody's bytes were read");
 }
 
-/* --- use after free
- * ---------------------------------------------------------------------------------------------- */
+/* --- use after free ---------------------------------------------------------------------------------- */
 
 enum {
     FIRST = 0,
@@ -358,8 +354,7 @@ static void read_owned(size_t size, long patience)
     harmless("nobody had got this memory");
 }
 
-/* --- contents of fresh blocks
- * ------------------------------------------------------------------------------------ */
+/* --- contents of fresh blocks ------------------------------------------------------------------------ */
 
 enum { AGAIN, AFTER_OTHERS, GROWN, ZEROED };
 
@@ -382,8 +377,7 @@ static void fresh(size_t size, long how)
     harmless("no old contents were read");
 }
 
-/* --- size 0 and impossible sizes
- * --------------------------------------------------------------------------------- */
+/* --- size 0 and impossible sizes --------------------------------------------------------------------- */
 
 static void zero_freed(size_t size, long how)
 {
@@ -451,8 +445,7 @@ static void impossible(size_t size, long what)
     harmless(errno ? "refused with errno" : "refused without errno");
 }
 
-/* --- reaps alone
- * ------------------------------------------------------------------------------------------------- */
+/* --- reaps alone ------------------------------------------------------------------------------------- */
 #ifdef REAPS
 enum { DESTROY_TWICE, ALLOCATE, CLEAR, CHILD_OF, FREE_IN, RESIZE_IN, CHILD_USED, NULL_HANDLE, FORGED_HANDLE };
 
@@ -531,8 +524,7 @@ static void use_stale(size_t size, long how)
 }
 #endif
 
-/* --- the table
- * --------------------------------------------------------------------------------------------------- */
+/* --- the table --------------------------------------------------------------------------------------- */
 
 #define OUT(name, what, flags)                                                                               \
     {"write-" name "-1-loop", what " by 1 byte, loop", write_out, (flags) + 1, true},                        \

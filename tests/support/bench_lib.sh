@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by tests/doc/bench*.sh: $build is what was built, and $tmp a directory of the test's.
-srcdir=${srcdir:-.}
-build=$(realpath "${top_builddir:-.}")
-. "$srcdir/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
 need python3
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 
 # bench_tree PROGRAM...: $tmp is for bench/run.py a build with these programs of bench/, where its results then lie
 bench_tree() {

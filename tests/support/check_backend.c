@@ -7,17 +7,8 @@
 #include "os/rseq.h"
 
 #include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 uint64_t random_seed(void)
 {
@@ -119,6 +110,42 @@ void pin_to(unsigned i)
     ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
 }
 
+atomic_bool is_over;
+static pthread_t threads[16];
+static unsigned thread_count;
+
+void start_threads(unsigned n, void *(*body)(void *arg), void *arg)
+{
+    is_over = false;
+    for (; n > 0; n--) ck_assert_int_eq(pthread_create(&threads[thread_count++], NULL, body, arg), 0);
+}
+
+static void join_threads(void)
+{
+    while (thread_count > 0) pthread_join(threads[--thread_count], NULL);
+}
+
+void end_threads(void)
+{
+    is_over = true;
+    join_threads();
+}
+
+void in_threads(unsigned n, void *(*body)(void *arg), void *arg)
+{
+    start_threads(n, body, arg);
+    join_threads();
+}
+
+void *in_thread(void *(*body)(void *arg), void *arg)
+{
+    pthread_t thread;
+    void *result;
+    ck_assert_int_eq(pthread_create(&thread, NULL, body, arg), 0);
+    pthread_join(thread, &result);
+    return result;
+}
+
 static int *skips; /* the processes' of all tests */
 
 bool has_rseq(void)
@@ -191,27 +218,63 @@ bool is_misuse(const struct outcome *outcome, const char *call, const void *poin
     return is_as_expected;
 }
 
-int run_cases(const char *name, TCase *first, ...)
+enum reap_mode reap_mode;
+
+static void be_shared(void) { reap_mode = MODE_SHARED; }
+
+static void be_in_parts(void)
 {
-    Suite *suite = suite_create(name);
-    va_list more;
-    va_start(more, first);
-    for (TCase *tests = first; tests != NULL; tests = va_arg(more, TCase *)) suite_add_tcase(suite, tests);
-    va_end(more);
-    SRunner *runner = srunner_create(suite);
+    use_path(PATHS - 1, "heaps=roundrobin");
+    reap_mode = MODE_PARTS;
+}
+
+static struct {
+    const TTest *test;
+    struct how how;
+} tests[100];
+static unsigned test_count;
+
+void add_test(const TTest *test, struct how how)
+{
+    if (test_count == sizeof tests / sizeof *tests) abort();
+    tests[test_count].test = test;
+    tests[test_count++].how = how;
+}
+
+static TCase *case_of(const TTest *test, struct how how, enum reap_mode mode, const struct suite *suite)
+{
+    static void (*const begins[MODES])(void) = {NULL, be_shared, be_in_parts};
+    static const char *const names[MODES] = {"%s", "%s, shared", "%s, in parts"};
+    char *name; /* Check keeps it */
+    if (asprintf(&name, names[mode], test->name) < 0) abort();
+    TCase *one = tcase_create(name);
+    if (begins[mode] != NULL) tcase_add_checked_fixture(one, begins[mode], NULL);
+    if (how.apart)
+        tcase_set_tags(one, "apart");
+    else
+        tcase_add_checked_fixture(one, suite->begin, suite->end);
+    tcase_set_timeout(one, suite->seconds != 0 ? suite->seconds : 60);
+    if (mode != MODE_ORDINARY && how.times_shared != 0) how.times = how.times_shared;
+    tcase_add_loop_test(one, test, 0, how.times != 0 ? (int)how.times : 1);
+    return one;
+}
+
+int run_tests(struct suite suite)
+{
+    Suite *all = suite_create(program_invocation_short_name);
+    for (unsigned mode = 0; mode < MODES; mode++)
+        for (unsigned i = 0; i < test_count; i++) {
+            unsigned modes = tests[i].how.modes ? tests[i].how.modes : ALL_MODES;
+            if (modes & (suite.modes ? suite.modes : ORDINARY) & 1u << mode)
+                suite_add_tcase(all, case_of(tests[i].test, tests[i].how, (enum reap_mode)mode, &suite));
+        }
+    SRunner *runner = srunner_create(all);
     skips = mmap(NULL, sizeof *skips, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (skips == MAP_FAILED) abort();
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner), run = srunner_ntests_run(runner);
     srunner_free(runner);
-    if (*skips != 0) printf("%s: %d of %d tests were skipped\n", name, *skips, run);
+    if (*skips != 0) printf("%s: %d of %d tests were skipped\n", program_invocation_short_name, *skips, run);
     if (failed != 0) return EXIT_FAILURE;
     return *skips != 0 && *skips == run ? SKIPPED : EXIT_SUCCESS;
-}
-
-TCase *new_case(const char *name, double seconds)
-{
-    TCase *tests = tcase_create(name);
-    tcase_set_timeout(tests, seconds);
-    return tests;
 }

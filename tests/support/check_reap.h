@@ -5,10 +5,6 @@
 
 #include "check_backend.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-
 #include "reap.h"
 #include "reap/handle.h"
 #include "reap/validate.h"
@@ -42,18 +38,6 @@ static inline void *new_shared(void **parent, size_t limit)
     return shared;
 }
 
-/* What reapCreate makes in a test: an ordinary reap; a shared one; or a shared one whose objects come from
- * several parts in turn, as if many threads made them. */
-enum reap_mode { MODE_ORDINARY, MODE_SHARED, MODE_PARTS, MODES };
-static enum reap_mode reap_mode;
-
-static inline void be_shared(void) { reap_mode = MODE_SHARED; }
-static inline void be_in_parts(void)
-{
-    use_path(PATHS - 1, "heaps=roundrobin");
-    reap_mode = MODE_PARTS;
-}
-
 /* For options of the mode's. */
 static inline unsigned flags_of_mode(void) { return reap_mode == MODE_ORDINARY ? 0 : REAP_SHARED; }
 
@@ -66,38 +50,6 @@ static inline void create_in_mode(void **handle, void **parent)
         reapCreateWith(handle, parent, &options);
 }
 #define reapCreate(handle, parent) create_in_mode(handle, parent)
-
-/* A case whose tests run in a mode. */
-static inline TCase *case_of_mode(const char *name, enum reap_mode mode)
-{
-    static void (*const begins[MODES])(void) = {NULL, be_shared, be_in_parts};
-    TCase *tests = tcase_create(name);
-    if (begins[mode]) tcase_add_checked_fixture(tests, begins[mode], NULL);
-    return tests;
-}
-
-/* A case for each mode, whose tests run between begin and end, which may be NULL. `add` gives it those that
- * hold in the mode: not in all of them do addresses follow each other, and numbers of bytes repeat. */
-static inline void cases_of_modes(TCase *cases[MODES], double seconds, void (*begin)(void), void (*end)(void),
-                                  void (*add)(TCase *tests, enum reap_mode mode))
-{
-    static const char *const names[MODES] = {"ordinary", "shared", "in parts"};
-    for (unsigned mode = 0; mode < MODES; mode++) {
-        cases[mode] = case_of_mode(names[mode], (enum reap_mode)mode);
-        if (begin || end) tcase_add_checked_fixture(cases[mode], begin, end);
-        tcase_set_timeout(cases[mode], seconds);
-        add(cases[mode], (enum reap_mode)mode);
-    }
-}
-
-/* Runs those of a program; the exit status. */
-static inline int run_modes(const char *name, double seconds, void (*begin)(void), void (*end)(void),
-                            void (*add)(TCase *tests, enum reap_mode mode))
-{
-    TCase *cases[MODES];
-    cases_of_modes(cases, seconds, begin, end, add);
-    return run_cases(name, cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_PARTS], (TCase *)NULL);
-}
 
 /* A source of pages which nobody touches again after they went back. */
 static inline void *take_pages(size_t size, void *arg)
@@ -112,16 +64,5 @@ static inline void give_pages(void *pages, size_t size, void *arg)
     (void)arg;
     ck_assert_int_eq(mprotect(pages, size, PROT_NONE), 0);
 }
-
-/* Several threads at once, 16 at most, to their end. */
-static inline void in_threads(int count, void *(*body)(void *), void *arg)
-{
-    pthread_t threads[16];
-    for (int i = 0; i < count; i++) ck_assert_int_eq(pthread_create(&threads[i], NULL, body, arg), 0);
-    for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
-}
-
-/* Runs the tests of a program that has one case; the exit status. */
-static inline int run(const char *name, TCase *tests) { return run_cases(name, tests, (TCase *)NULL); }
 
 #endif

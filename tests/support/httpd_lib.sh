@@ -10,16 +10,24 @@
 #     httpd_children DIR           pids, the main process apart
 #     httpd_log_is_clean DIR       says what is bad, and fails
 #
-# Sets httpd_port (the site) and httpd_back (what it proxies to). httpd_directory makes $tmp, which
-# goes at exit with the server; HTTPD_KEEP=1 keeps it to be looked at.
+#     ask PATH [curl's arguments]  sets status, body (its beginning), result (curl's); files $tmp/headers, $tmp/body
+#     expect WANTED GOT [WHAT]     complains of what differs
+#     logged PATTERN N             how many lines of the error log have it, once there are N, or after a moment
+#     httpd_end_well [WHAT]        stops it, and complains of its error log
+#
+# Sets httpd_port (the site) and httpd_back (what it proxies to). script.sh's $tmp goes at exit with the server;
+# HTTPD_KEEP=1 keeps it to be looked at. $mode says which server complaints are of.
 
 APACHE2=${APACHE2:-$(PATH=$PATH:/usr/sbin command -v apache2)}
 httpd_modules=${HTTPD_MODULES:-/usr/lib/apache2/modules}
-httpd_libs=${REAP_LIBDIR:-${top_builddir:-.}/.libs}
+. "${srcdir:-.}/tests/support/script.sh"
+httpd_libs=${REAP_LIBDIR:-$build/.libs}
 case $httpd_libs in /*) ;; *) httpd_libs=$PWD/$httpd_libs ;; esac
-
-. "${srcdir:-.}/tests/support/needs.sh"
+chmod 755 "$tmp" # the children of root run as another user
+httpd_pid=
+mode=
 fail() { echo "FAILED: $*"; exit 1; }
+complain() { wrong "${mode:+$mode: }$*"; }
 
 httpd_require() {
     need_file "$APACHE2" apache2
@@ -30,15 +38,9 @@ httpd_require() {
 
 httpd_end() {
     [ -z "$httpd_pid" ] || kill -TERM "$httpd_pid" 2>/dev/null
-    if [ -n "${HTTPD_KEEP:-}" ]; then echo "kept: $tmp"; else rm -rf "$tmp"; fi
+    [ -z "${HTTPD_KEEP:-}" ] || { echo "kept: $tmp"; tmp=; }
 }
-
-httpd_directory() {
-    tmp=$(mktemp -d) || exit 99
-    httpd_pid=
-    trap httpd_end EXIT
-    trap 'exit 99' INT TERM HUP PIPE
-}
+at_exit=httpd_end
 
 httpd_in_use() {
     hex=$(printf '%04X' "$1")
@@ -185,7 +187,7 @@ httpd_prepare() {
     httpd_free_port
     httpd_make_site "$1"
     httpd_configure "$1" "$2"
-    chmod 755 "$1" # the children of root run as another user
+    chmod 755 "$1"
 }
 
 httpd_start() {
@@ -195,18 +197,16 @@ httpd_start() {
     setsid env ${preload:+"LD_PRELOAD=$preload"} LD_LIBRARY_PATH="$httpd_libs" "$APACHE2" -f "$dir/httpd.conf" \
         -DFOREGROUND >>"$dir/stdout" 2>>"$dir/stderr" &
     httpd_pid=$!
-    n=0
-    until curl -s -o "$dir/ready" "http://127.0.0.1:$httpd_port/index.html"; do
-        n=$((n + 1))
-        if [ $n -gt 600 ] || ! kill -0 "$httpd_pid" 2>/dev/null; then
-            cat "$dir/stderr" "$dir/error.log" 2>/dev/null
-            fail "httpd does not answer on port $httpd_port"
-        fi
-        sleep 0.1
-    done
+    within 60 httpd_answers_or_ends
+    curl -s -o "$dir/ready" "http://127.0.0.1:$httpd_port/index.html" && return
+    cat "$dir/stderr" "$dir/error.log" 2>/dev/null
+    fail "httpd does not answer on port $httpd_port"
 }
+httpd_answers_or_ends() { curl -s -o "$dir/ready" "http://127.0.0.1:$httpd_port/index.html" || is_gone "$httpd_pid"; }
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
 
 httpd_children() { pgrep -P "$httpd_pid"; }
+httpd_has() { [ "$(httpd_children | wc -l)" = "$1" ]; }
 
 # What a server leaves behind: its children must be gone with it. Stopped by WINCH, which lets requests end:
 # by TERM the event MPM closes sockets of connections that its threads are just done with, and crashes
@@ -214,27 +214,41 @@ httpd_children() { pgrep -P "$httpd_pid"; }
 httpd_stop() {
     children=$(httpd_children)
     kill -WINCH "$httpd_pid" 2>/dev/null
-    n=0
-    while kill -0 "$httpd_pid" 2>/dev/null && [ $n -lt 300 ]; do
-        n=$((n + 1))
-        sleep 0.1
-    done
+    within 30 is_gone "$httpd_pid"
     kill -TERM "$httpd_pid" 2>/dev/null
     wait "$httpd_pid" 2>/dev/null
     httpd_pid= # soon it may be another program's, and httpd_end would end that
-    for child in $children; do
-        n=0
-        while kill -0 "$child" 2>/dev/null; do
-            n=$((n + 1))
-            [ $n -lt 300 ] || fail "child $child outlives the server"
-            sleep 0.1
-        done
-    done
+    for child in $children; do within 30 is_gone "$child" || fail "child $child outlives the server"; done
 }
 
 # The crash of a child, an abort of ours, a child that had to be killed, an emergency.
 httpd_log_is_clean() {
-    bad='AH0005[0-3]|exit signal|[Ss]egmentation|core dump|still did not exit|could not make child|:emerg\]|:crit\]'
-    ! grep -E "$bad|:alert\\]" "$1/error.log" || return 1
+    wrong_lines='AH0005[0-3]|exit signal|[Ss]egmentation|core dump|still did not exit|could not make child|:emerg\]|:crit\]'
+    ! grep -E "$wrong_lines|:alert\\]" "$1/error.log" || return 1
     ! grep -E '(^|\] )reap: ' "$1/error.log" "$1/stderr"
+}
+
+httpd_end_well() {
+    httpd_stop
+    httpd_log_is_clean "$dir" || complain "${1:+$1: }the error log"
+}
+
+# --- asking -----------------------------------------------------------------------------------
+
+# $base stands before each path.
+base=
+ask() {
+    path=$1
+    shift
+    # shellcheck disable=SC2034  # for those who source this
+    status=$(curl -s --max-time 60 -D "$tmp/headers" -o "$tmp/body" -w '%{http_code}' "$@" \
+        "http://127.0.0.1:${port:-$httpd_port}$base$path") && result=0 || result=$?
+    # shellcheck disable=SC2034
+    body=$(head -c 4000 "$tmp/body" 2>/dev/null | tr -d '\000')
+}
+header() { sed -n "s/^$1: //Ip" "$tmp/headers" | tr -d '\r'; }
+expect() { [ "$2" = "$1" ] || complain "${3:-$path}: got '$(printf %.200s "$2" | tr '\n' '|')', not '$1'"; }
+logged() {
+    within 10 has "$2" "$dir/error.log" "$1"
+    grep -cE "$1" "$dir/error.log"
 }

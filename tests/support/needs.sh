@@ -27,7 +27,6 @@ package_of() {
         chromedriver) echo chromium-driver ;;
         dh) echo debhelper ;;
         dpkg-buildpackage) echo dpkg-dev ;;
-        gs) echo ghostscript ;;
         h2load) echo nghttp2-client ;;
         "gdb with Python") echo gdb ;;
         http_server | libmicrohttpd) echo libmicrohttpd-dev ;;

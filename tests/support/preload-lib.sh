@@ -3,25 +3,18 @@
 # preloaded, on every path of the backend, and compares what came out.
 #
 #     . "${srcdir:-.}/tests/support/preload-lib.sh"
-#     need sqlite3
-#     work() { sqlite3 ...; }       # prints its answers; starts in an empty directory of its own
+#     need git
+#     work() { git ...; }       # prints its answers; starts in an empty directory of its own
 #     compare_work
 #
 # REAP_PRELOAD names another library to preload: the tests themselves can be tested so.
+. "${srcdir:-.}/tests/support/script.sh"
 set -u
 LC_ALL=C
 export LC_ALL
-. "${srcdir:-.}/tests/support/needs.sh"
-# shellcheck disable=SC2034  # used by those who source this
-support=$(cd "${srcdir:-.}/tests/support" && pwd)
-preload=$(realpath "${REAP_PRELOAD:-${top_builddir:-.}/.libs/libreap-malloc.so}")
+preload=$(realpath "${REAP_PRELOAD:-$build/.libs/libreap-malloc.so}")
 [ -f "$preload" ] || { echo "no $preload"; exit 99; }
-
-tmp=$(mktemp -d) || exit 99
 chmod 755 "$tmp"
-at_exit=:
-trap 'eval "$at_exit"; rm -rf "$tmp"' EXIT
-trap 'exit 99' HUP INT TERM
 
 # The paths, each with the options that choose it.
 paths="default cpu locked"
@@ -54,7 +47,6 @@ run() {
 
 # Ours speaks on standard error ("reap: ..."), and so does ld.so when it cannot preload.
 compare_work() {
-    bad=0
     run stock work
     if ! grep -qx 'status 0' "$tmp/stock.out"; then
         echo "the work fails without the library:"

@@ -3,9 +3,6 @@
 #ifndef REAP_FIXTURE_H
 #define REAP_FIXTURE_H
 
-#include <errno.h>
-#include <string.h>
-
 #include "check_reap.h"
 #include "region/reap_chunk.h"
 
@@ -22,6 +19,7 @@ static void teardown(void)
     assert_valid(reap);
     reapDestroy(&reap);
     ck_assert_ptr_null(reap);
+    for (size_t i = 0; i < REAP_FREELISTS; i++) ck_assert_ptr_null(reap_no_tables.freelists[i]);
 }
 
 static struct reap_stats stats(void)
@@ -29,6 +27,17 @@ static struct reap_stats stats(void)
     struct reap_stats stats;
     ck_assert_int_eq(reapStats(&reap, &stats), 0);
     return stats;
+}
+
+/* A reap with these options. */
+#define reap_with(parent, ...)                                                                               \
+    made_with(parent, (struct reap_options){.size = sizeof(struct reap_options), __VA_ARGS__})
+
+static inline void *made_with(void **parent, struct reap_options options)
+{
+    void *made;
+    ck_assert_int_eq(reapCreateWith(&made, parent, &options), 0);
+    return made;
 }
 
 /* Where a reap's memory comes from: as the mode has it; functions of the program's; a buffer. */
@@ -40,12 +49,12 @@ static void give_chunk(void *chunk, size_t size, void *arg) { (void)size, (void)
 
 static inline void *reap_from(int from)
 {
-    void *made;
-    struct reap_options options = {.size = sizeof options, .flags = flags_of_mode()};
-    if (from == FROM_BUFFER) options.buffer = reap_buffer, options.buffer_size = sizeof reap_buffer;
-    if (from == FROM_SOURCE) options.source.take = take_chunk, options.source.give = give_chunk;
-    ck_assert_int_eq(reapCreateWith(&made, NULL, &options), 0);
-    return made;
+    if (from == FROM_BUFFER)
+        return reap_with(NULL, .flags = flags_of_mode(), .buffer = reap_buffer,
+                         .buffer_size = sizeof reap_buffer);
+    if (from == FROM_SOURCE)
+        return reap_with(NULL, .flags = flags_of_mode(), .source = {take_chunk, give_chunk, NULL});
+    return reap_with(NULL, .flags = flags_of_mode());
 }
 
 /* Holds that it is noticed when a statement breaks the reap, until another one mends it. */
@@ -58,22 +67,5 @@ static inline void *reap_from(int from)
         back;                                                                                                \
         assert_valid(reap);                                                                                  \
     } while (0)
-
-/* A case whose tests have that reap. */
-static TCase *case_in(const char *name, enum reap_mode mode)
-{
-    TCase *tests = case_of_mode(name, mode);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 30);
-    return tests;
-}
-
-static inline TCase *case_create(const char *name) { return case_in(name, MODE_ORDINARY); }
-
-/* Runs the tests of a program in each mode; see run_modes. */
-static inline int run_in_modes(const char *name, void (*add)(TCase *tests, enum reap_mode mode))
-{
-    return run_modes(name, 30, setup, teardown, add);
-}
 
 #endif

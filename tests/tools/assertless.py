@@ -17,11 +17,9 @@ def parts(path):
     """What a file defines: names, with their text. Tests have a name that none else has."""
     text = re.sub(r"/\*.*?\*/", "", open(path, encoding="utf-8").read(), flags=re.S)
     found = {}
-    for name, body in re.findall(r"^START_TEST\((\w+)\)(.*?)^END_TEST", text, re.S | re.M):
-        found["test " + name] = body
-    for name, body in re.findall(r"^START_TEST\((\w+)\) *\{(.*)\}$", text, re.M):
-        found["test " + name] = body
-    function = r"^(?!START_TEST)[a-z][^;{}#=]*?\b(\w+)\([^;{}]*\)\s*"
+    for name, line, body in re.findall(r"^TEST\((\w+)[^{]*\)\s*\{(?:([^\n]*)\}$|\n(.*?)^\})", text, re.S | re.M):
+        found["test " + name] = line + body
+    function = r"^[a-z][^;{}#=]*?\b(\w+)\([^;{}]*\)\s*"
     for name, line, body in re.findall(function + r"\{(?:([^\n]*)\}$|\n(.*?)^\})", text, re.S | re.M):
         found[name] = found.get(name, "") + line + body
     for name, body in re.findall(r"^#define (\w+)((?:.*\\\n)*.*)", text, re.M):
@@ -43,7 +41,7 @@ def assertless(known):
 def main():
     sources = sorted(glob.glob(os.path.join(sys.argv[1], "**", "*.[ch]"), recursive=True))
     programs = [path for path in sources if os.path.basename(path).startswith("check_") and path.endswith(".c")
-                and "START_TEST" in open(path, encoding="utf-8").read()]
+                and re.search(r"^TEST\(", open(path, encoding="utf-8").read(), re.M)]
     shared = {}
     for path in sources:
         if path not in programs and re.search("/(support|model|fault)/", path):

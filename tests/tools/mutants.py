@@ -25,8 +25,9 @@ A fault is
     - the old lines
     + the new ones, if any
 
-`states` names the header, or the page, with the invariant or the promise that the fault breaks. `at` names a file, and
-a function, macro or variable in it. The old lines stand there exactly once, but white space does not count: so a fault
+`states` names the header, or the page, with the invariant or the promise that the fault breaks; without it, it is the
+header of the file that `at` names first. Without `tests` it is the first test that the table of tests/README.md names
+for that module. `at` names a file, and a function, macro or variable in it. The old lines stand there exactly once, but white space does not count: so a fault
 still applies when a line is broken anew. What is not defined in the file is looked for in all of that top folder.
 Without a name the old lines may stand anywhere in the file. A fault may have several edits: further "-" lines after
 "+" lines, or after another `at:` line. Tests have the names that they have in the folders of tests/, scripts with .sh.
@@ -47,7 +48,7 @@ import time
 
 FALLBACK = """check_protocol check_sections check_superblock check_bin check_words check_lines check_levels
     check_outbox check_heap check_hoard check_fork check_ended check_counts check_arena check_large check_chunk
-    check_reap check_reap_free check_reap_life check_reap_limit check_reap_mark check_reap_move check_reap_model
+    check_reap check_reap_free check_reap_life check_reap_limit check_reap_mark check_reap_move fuzz.sh
     check_reap_shared check_reap_threads check_lent""".split()
 FIRST_SECONDS, LEAST_SECONDS, TIMES = 300, 60, 5  # a fault may make a test hang: it has five times its own time
 BUILD_SECONDS = 900
@@ -71,9 +72,15 @@ class Fault:
         return next((f"there is no test {test}" for test in self.tests if not path_of(source, test)), None)
 
 
+def first_tests(readme):
+    """For each module, what the table of tests/README.md names first."""
+    with open(readme, encoding="utf-8") as lines:
+        return {row[1]: [row[2]] for row in (re.match(r"\| `([^`]+/[^`]+)` \| `([^`]+)`", line) for line in lines) if row}
+
+
 def read_faults(path):
     """The faults of a list; ends the program at what is not one."""
-    faults, at, before = [], None, None
+    faults, at, before, table = [], None, None, first_tests(os.path.join(os.path.dirname(path), "../README.md"))
     for number, line in enumerate(open(path, encoding="utf-8"), 1):
         line, where = line.rstrip("\n"), f"{path}:{number}"
         if line.startswith("##") or not line.strip():
@@ -97,8 +104,11 @@ def read_faults(path):
             raise SystemExit(f"{where}: not a line of a fault: {line}")
         before = line[0]
     for fault in faults:
-        if not fault.edits or not fault.tests or not fault.states:
-            raise SystemExit(f"{fault.where}: a fault needs states, tests and an edit")
+        module = os.path.splitext(fault.edits[0][0])[0] if fault.edits else ""
+        fault.states = fault.states or module + ".h"
+        fault.tests = fault.tests or table.get(module.removeprefix("lib/"), [])
+        if not fault.edits or not fault.tests:
+            raise SystemExit(f"{fault.where}: a fault needs tests and an edit")
     return faults
 
 

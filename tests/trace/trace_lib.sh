@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by tests/trace/*.sh: records what tests/trace/traced does, and reads it.
+. "${srcdir:-.}/tests/support/script.sh"
 set -u
 LC_ALL=C
 export LC_ALL
@@ -7,12 +8,7 @@ build=${top_builddir:-.}
 libs=$(cd "$build/.libs" && pwd)
 traced=$(realpath "$build/tests/trace/traced")
 analyse=$build/tools/trace/reap-analyse
-. "${srcdir:-.}/tests/support/needs.sh"
 need_file "$libs/libreap-trace.so" libreap-trace
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "$1"; bad=1; }
 
 # record NAME MODE [OPTIONS [PRELOAD]]: to $tmp/NAME; what is said goes to $tmp/NAME.said, the status to $status.
 record() {

@@ -6,12 +6,6 @@
 #include "base/options.h"
 #include "os/pages.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 /* --- slots against a model ------------------------------------------------------------------- */
 
 enum { RUNS = 160, STEPS = 6000 };
@@ -82,7 +76,7 @@ static void take(struct run *run, uint64_t *random)
     unsigned alignment = random_below(random, 3) != 0 ? 1 : 1u << random_below(random, 7);
     enum superblock_kind kind = random_below(random, 2) ? SLOT_SPAN : SLOT_SPAN_CHUNK;
     bool clean = false;
-    run->first = arena_take(n, alignment, kind, ARENA_SPAN, &clean);
+    run->first = arena_take_span(n, alignment, kind, ARENA_SPAN, &clean);
     ck_assert_ptr_nonnull(run->first);
     run->n = n;
     run->tag = random_next(random) << 12 | 1;
@@ -97,7 +91,7 @@ static void give(struct run *run)
 {
     ck_assert(has_tags(run));
     char *start = slot_start(run->first);
-    arena_give(run->first, run->n);
+    arena_give_span(run->first);
     for (unsigned i = 0; i < run->n; i++, start += SUPERBLOCK) {
         struct arena *arena = pagemap_find(start);
         if (arena != NULL) ck_assert_uint_eq(arena_head(arena, start)->kind, SLOT_FREE);
@@ -143,7 +137,7 @@ static void purge_and_look(void)
     ck_assert_uint_eq(bytes, before - used * SUPERBLOCK);
 }
 
-START_TEST(runs_of_slots_agree_with_a_model)
+TEST(runs_of_slots_agree_with_a_model)
 {
     uint64_t random = random_seed();
     for (unsigned step = 0, steps = steps_of(STEPS); step < steps; step++) {
@@ -167,77 +161,75 @@ START_TEST(runs_of_slots_agree_with_a_model)
     for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next)
         ck_assert_ptr_null(arena->base);
 }
-END_TEST
 
-START_TEST(dirty_slots_serve_before_clean_ones)
+TEST(dirty_slots_serve_before_clean_ones)
 {
     bool clean;
-    struct superblock *a = arena_take(3, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    struct superblock *b = arena_take(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *a = arena_take_span(3, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *b = arena_take_span(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     ck_assert(clean);
     memset(slot_start(a), 1, 3 * SUPERBLOCK);
-    arena_give(a, 3);
-    ck_assert_ptr_eq(arena_take(3, 1, SLOT_SPAN, ARENA_SPAN, &clean), a);
+    arena_give_span(a);
+    ck_assert_ptr_eq(arena_take_span(3, 1, SLOT_SPAN, ARENA_SPAN, &clean), a);
     ck_assert(!clean);
-    arena_give(a, 3);
-    arena_give(b, 1);
+    arena_give_span(a);
+    arena_give_span(b);
     size_t held = arena_held().now;
-    ck_assert_ptr_nonnull(arena_take(4, 4, SLOT_SPAN, ARENA_SPAN, &clean));
+    ck_assert_ptr_nonnull(arena_take_span(4, 4, SLOT_SPAN, ARENA_SPAN, &clean));
     ck_assert_uint_eq(arena_held().now, held);
 }
-END_TEST
 
 /* Gaps of 8 dirty slots each, between objects, and one of 6: a large object of 6 takes this. One of 20 that
  * lies half in memory is better than one without; it goes on from one arena to the next. */
-START_TEST(large_objects_take_the_place_with_most_memory)
+TEST(large_objects_take_the_place_with_most_memory)
 {
     enum { ALL = 3 * ARENA_SLOTS };
     static struct superblock *all[ALL];
     bool clean;
     /* so that three arenas adjoin */
-    struct superblock *whole = arena_take(ALL, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *whole = arena_take_span(ALL, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     char *base = slot_start(whole);
-    arena_give(whole, ALL);
+    arena_give_span(whole);
     arena_purge(1); /* too young: dirty */
     for (unsigned i = 0; i < ALL; i++)
-        ck_assert_ptr_nonnull(all[i] = arena_take(1, 1, SLOT_SPAN, ARENA_SPAN, &clean));
+        ck_assert_ptr_nonnull(all[i] = arena_take_span(1, 1, SLOT_SPAN, ARENA_SPAN, &clean));
     struct superblock *slots[ALL];
     for (unsigned i = 0; i < ALL; i++) slots[(size_t)(slot_start(all[i]) - base) / SUPERBLOCK] = all[i];
-    for (unsigned i = 8; i < 16; i++) arena_give(slots[i], 1);
-    for (unsigned i = 24; i < 30; i++) arena_give(slots[i], 1);
-    for (unsigned i = 40; i < 48; i++) arena_give(slots[i], 1);
-    struct superblock *six = arena_take(6, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    for (unsigned i = 8; i < 16; i++) arena_give_span(slots[i]);
+    for (unsigned i = 24; i < 30; i++) arena_give_span(slots[i]);
+    for (unsigned i = 40; i < 48; i++) arena_give_span(slots[i]);
+    struct superblock *six = arena_take_span(6, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     ck_assert_ptr_eq(slot_start(six), base + 24 * SUPERBLOCK);
     ck_assert(!clean);
-    for (unsigned i = 54; i < 74; i++) arena_give(slots[i], 1);
+    for (unsigned i = 54; i < 74; i++) arena_give_span(slots[i]);
     size_t held = arena_held().now;
-    struct superblock *over = arena_take(20, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *over = arena_take_span(20, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     ck_assert_ptr_eq(slot_start(over), base + 54 * SUPERBLOCK);
     ck_assert_uint_eq(arena_held().now, held);
     char *inside = base + 70 * SUPERBLOCK + 5;
     ck_assert_ptr_eq(arena_head(pagemap_find(inside), inside), over);
-    arena_give(over, 20);
+    arena_give_span(over);
     arena_purge(0);
-    over = arena_take(20, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    over = arena_take_span(20, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     ck_assert(clean && reads_zero(&(struct run){over, 20, 0}));
 }
-END_TEST
 
 /* An object that grows lies where it can, and takes what is free behind it, also in the next arena. */
-START_TEST(an_object_that_grows_has_room_behind)
+TEST(an_object_that_grows_has_room_behind)
 {
     bool clean;
-    struct superblock *whole = arena_take(2 * ARENA_SLOTS, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *whole = arena_take_span(2 * ARENA_SLOTS, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     char *base = slot_start(whole);
-    arena_give(whole, 2 * ARENA_SLOTS);
-    struct superblock *first = arena_take(10, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    struct superblock *gap = arena_take(6, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    struct superblock *second = arena_take(4, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    arena_give_span(whole);
+    struct superblock *first = arena_take_span(10, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *gap = arena_take_span(6, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *second = arena_take_span(4, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     ck_assert_ptr_eq(slot_start(second), base + 16 * SUPERBLOCK);
-    arena_give(gap, 6);
-    struct superblock *grows = arena_take(5, 1, SLOT_SPAN, ARENA_GROWS, &clean);
+    arena_give_span(gap);
+    struct superblock *grows = arena_take_span(5, 1, SLOT_SPAN, ARENA_GROWS, &clean);
     ck_assert_ptr_eq(slot_start(grows), base + 20 * SUPERBLOCK);
-    ck_assert_ptr_eq(slot_start(arena_take(5, 1, SLOT_SPAN, ARENA_SPAN, &clean)), base + 10 * SUPERBLOCK);
+    ck_assert_ptr_eq(slot_start(arena_take_span(5, 1, SLOT_SPAN, ARENA_SPAN, &clean)),
+                     base + 10 * SUPERBLOCK);
     ck_assert(arena_resize(grows, 5, 100));
     ck_assert_uint_eq(arena_span(grows), 105);
     char *inside = base + 120 * SUPERBLOCK;
@@ -247,22 +239,20 @@ START_TEST(an_object_that_grows_has_room_behind)
     ck_assert(!arena_resize(first, 10, 1));
     ck_assert_uint_eq(arena_span(first), 10);
 }
-END_TEST
 
-START_TEST(what_was_freed_last_serves_first)
+TEST(what_was_freed_last_serves_first)
 {
     enum { ALL = 4 * ARENA_SLOTS };
     struct superblock *all[ALL];
     bool clean;
-    for (unsigned i = 0; i < ALL; i++) all[i] = arena_take(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    for (unsigned i = 0; i < ALL; i += ARENA_SLOTS / 2) arena_give(all[i], 1);
+    for (unsigned i = 0; i < ALL; i++) all[i] = arena_take_span(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    for (unsigned i = 0; i < ALL; i += ARENA_SLOTS / 2) arena_give_span(all[i]);
     for (unsigned i = 0; i < ALL; i += ARENA_SLOTS) {
-        arena_give(all[i + 1], 1);
-        ck_assert_ptr_eq(pagemap_find(slot_start(arena_take(1, 1, SLOT_SPAN, ARENA_SPAN, &clean))),
+        arena_give_span(all[i + 1]);
+        ck_assert_ptr_eq(pagemap_find(slot_start(arena_take_span(1, 1, SLOT_SPAN, ARENA_SPAN, &clean))),
                          pagemap_find(slot_start(all[i + 1])));
     }
 }
-END_TEST
 
 static void *purge_all(void *arg)
 {
@@ -273,14 +263,14 @@ static void *purge_all(void *arg)
 
 /* What a purge has claimed when another thread forks is nobody's in the child. So what waits, as each does
  * over a fork, has claimed nothing: no dirty slots, no arena without used ones. */
-START_TEST(a_purge_that_waits_has_claimed_nothing)
+TEST(a_purge_that_waits_has_claimed_nothing, .times = 2)
 {
     enum { DIRTY, UNUSED };
     bool clean;
     pthread_t thread;
-    struct superblock *first = arena_take(3, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *first = arena_take_span(3, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     struct arena *arena = pagemap_find(slot_start(first));
-    arena_give(first, 3);
+    arena_give_span(first);
     if (_i == UNUSED) usleep(20000);
     if (_i == UNUSED) ck_assert_uint_eq(arena_purge(1), 3 * SUPERBLOCK);
     arena_freeze();
@@ -292,52 +282,49 @@ START_TEST(a_purge_that_waits_has_claimed_nothing)
     pthread_join(thread, NULL);
     ck_assert_uint_eq(arena_held().now, 0);
 }
-END_TEST
 
-START_TEST(slots_that_are_not_old_enough_stay)
+TEST(slots_that_are_not_old_enough_stay)
 {
     bool clean;
-    struct superblock *a = arena_take(5, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    arena_give(a, 5);
+    struct superblock *a = arena_take_span(5, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    arena_give_span(a);
     ck_assert_uint_eq(arena_purge(3600000), 0);
     ck_assert_uint_eq(arena_held().now, 5 * SUPERBLOCK);
     ck_assert_uint_eq(arena_purge(0), 5 * SUPERBLOCK);
     ck_assert_uint_eq(arena_held().now, 0);
     ck_assert_uint_eq(arena_held().peak, 5 * SUPERBLOCK);
 }
-END_TEST
 
-START_TEST(purges_come_by_themselves_when_due)
+TEST(purges_come_by_themselves_when_due)
 {
     options.purge_ms = 20;
     bool clean;
-    struct superblock *old = arena_take(8, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    struct superblock *keep = arena_take(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    struct superblock *more = arena_take(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    arena_give(old, 8);
+    struct superblock *old = arena_take_span(8, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *keep = arena_take_span(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *more = arena_take_span(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    arena_give_span(old);
     uint64_t start = pages_clock();
     while (arena_held().now > 2 * SUPERBLOCK && pages_clock() < start + 5000)
         if (pages_clock() > start + 40) arena_purge_if_due();
     ck_assert_uint_eq(arena_held().now, 2 * SUPERBLOCK);
-    arena_give(keep, 1);
-    arena_give(more, 1);
+    arena_give_span(keep);
+    arena_give_span(more);
 }
-END_TEST
 
 /* --- what stays at a fall -------------------------------------------------------------------------- */
 
 static struct superblock *use(unsigned n)
 {
     bool clean;
-    struct superblock *span = arena_take(n, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *span = arena_take_span(n, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     ck_assert_ptr_nonnull(span);
     return span;
 }
 
-/* A free of n slots that a slow path follows. Returns the slots held then. */
-static size_t fall(struct superblock *span, unsigned n)
+/* A free that a slow path follows. Returns the slots held then. */
+static size_t fall(struct superblock *span)
 {
-    arena_give(span, n);
+    arena_give_span(span);
     arena_purge_after_free();
     return arena_held().now / SUPERBLOCK;
 }
@@ -349,29 +336,27 @@ static void fall_first(void)
 {
     options.purge_ms = 1000;
     arena_purge_if_due(); /* the first call purges */
-    ck_assert_uint_eq(fall(use(MANY), MANY), 0);
+    ck_assert_uint_eq(fall(use(MANY)), 0);
 }
 
-START_TEST(what_is_wanted_again_stays)
+TEST(what_is_wanted_again_stays)
 {
     fall_first();
-    for (unsigned i = 0; i < 3; i++) ck_assert_uint_eq(fall(use(MANY), MANY), MANY);
-    ck_assert_uint_eq(fall(use(LATE), LATE), LATE);
+    for (unsigned i = 0; i < 3; i++) ck_assert_uint_eq(fall(use(MANY)), MANY);
+    ck_assert_uint_eq(fall(use(LATE)), LATE);
 }
-END_TEST
 
 /* The first step leaves less unused than was wanted again, and no step begins anew. */
-START_TEST(a_fall_in_steps_is_one)
+TEST(a_fall_in_steps_is_one)
 {
     fall_first();
     struct superblock *large = use(MANY), *small = use(FEW / 4);
-    ck_assert_uint_eq(fall(large, MANY), MANY + FEW / 4);
-    ck_assert_uint_eq(fall(small, FEW / 4), MANY + FEW / 4);
+    ck_assert_uint_eq(fall(large), MANY + FEW / 4);
+    ck_assert_uint_eq(fall(small), MANY + FEW / 4);
 }
-END_TEST
 
 /* What was used later than purge_ms after a fall was not wanted again: so few slots stay, or none. */
-START_TEST(what_is_wanted_too_late_goes_back)
+TEST(what_is_wanted_too_late_goes_back, .times = 2)
 {
     fall_first();
     struct superblock *few = _i != 0 ? use(FEW) : NULL;
@@ -379,27 +364,25 @@ START_TEST(what_is_wanted_too_late_goes_back)
     usleep(20000);
     struct superblock *late = use(LATE);
     if (_i != 0) options.purge_ms = 1000; /* so that age does not matter */
-    if (_i != 0) arena_give(few, FEW);
-    ck_assert_uint_eq(fall(late, LATE), _i != 0 ? FEW : 0);
+    if (_i != 0) arena_give_span(few);
+    ck_assert_uint_eq(fall(late), _i != 0 ? FEW : 0);
 }
-END_TEST
 
-START_TEST(a_refreshed_slot_has_no_memory)
+TEST(a_refreshed_slot_has_no_memory)
 {
     bool clean;
     unsigned char resident[SUPERBLOCK / 4096];
-    struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
+    struct superblock *sb = arena_take(1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
     memset(slot_start(sb), 1, SUPERBLOCK);
     ck_assert(arena_refresh(sb, 1));
     ck_assert_int_eq(mincore(slot_start(sb), SUPERBLOCK, resident), 0);
     for (unsigned i = 0; i < sizeof resident; i++) ck_assert_uint_eq(resident[i] & 1, 0);
     arena_give(sb, 1);
 }
-END_TEST
 
 /* --- the map --------------------------------------------------------------------------------- */
 
-START_TEST(any_bits_can_be_asked_about)
+TEST(any_bits_can_be_asked_about)
 {
     int on_stack;
     static int in_data;
@@ -417,7 +400,7 @@ START_TEST(any_bits_can_be_asked_about)
                                (void *)0xffffffffff600000, /* vsyscall */
                                (void *)UINTPTR_MAX};
     bool clean;
-    struct superblock *span = arena_take(2, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *span = arena_take_span(2, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     struct arena *arena = pagemap_find(slot_start(span));
     for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
         ck_assert_ptr_null(pagemap_find(strangers[i]));
@@ -437,12 +420,11 @@ START_TEST(any_bits_can_be_asked_about)
     ck_assert_ptr_null(pagemap_find(arena->base - 1));
     free(elsewhere);
 }
-END_TEST
 
-START_TEST(a_guess_is_believed_only_for_its_own)
+TEST(a_guess_is_believed_only_for_its_own)
 {
     bool clean;
-    struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
+    struct superblock *sb = arena_take(1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
     superblock_format(sb, 4);
     char *block = slot_start(sb);
     struct arena *arena = pagemap_find(block);
@@ -457,26 +439,5 @@ START_TEST(a_guess_is_believed_only_for_its_own)
     arena_give(sb, 1);
     ck_assert(!superblock_starts_at(arena_guess(block), block));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *slots = new_case("slots", 60), *map = new_case("map", 30);
-    tcase_add_unchecked_fixture(slots, start_arenas, NULL);
-    tcase_add_unchecked_fixture(map, start_arenas, NULL);
-    tcase_add_test(slots, runs_of_slots_agree_with_a_model);
-    tcase_add_test(slots, dirty_slots_serve_before_clean_ones);
-    tcase_add_test(slots, large_objects_take_the_place_with_most_memory);
-    tcase_add_test(slots, an_object_that_grows_has_room_behind);
-    tcase_add_test(slots, what_was_freed_last_serves_first);
-    tcase_add_loop_test(slots, a_purge_that_waits_has_claimed_nothing, 0, 2);
-    tcase_add_test(slots, slots_that_are_not_old_enough_stay);
-    tcase_add_test(slots, purges_come_by_themselves_when_due);
-    tcase_add_test(slots, what_is_wanted_again_stays);
-    tcase_add_test(slots, a_fall_in_steps_is_one);
-    tcase_add_loop_test(slots, what_is_wanted_too_late_goes_back, 0, 2);
-    tcase_add_test(slots, a_refreshed_slot_has_no_memory);
-    tcase_add_test(map, any_bits_can_be_asked_about);
-    tcase_add_test(map, a_guess_is_believed_only_for_its_own);
-    return run_cases("arena", slots, map, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.begin = start_arenas}); }

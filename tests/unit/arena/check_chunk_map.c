@@ -22,7 +22,7 @@ static uint64_t window(const void *address)
     return all;
 }
 
-START_TEST(a_part_is_the_first_arena_s_that_asks)
+TEST(a_part_is_the_first_arena_s_that_asks)
 {
     ck_assert(chunk_map_claim(arena(1, 5) + 8192));
     ck_assert(chunk_map_claim(arena(1, 5) + 3 * 8192));
@@ -35,10 +35,9 @@ START_TEST(a_part_is_the_first_arena_s_that_asks)
     ck_assert(chunk_map_claim(arena(2, 5)));
     ck_assert(!chunk_map_claim(arena(1, 5)));
 }
-END_TEST
 
 /* The first and the last arena, whose bits are beside those of none, and one in between. */
-START_TEST(each_unit_of_an_arena_has_bits)
+TEST(each_unit_of_an_arena_has_bits, .times = 3)
 {
     static const unsigned numbers[] = {0, 7, CHUNK_MAP_ARENAS - 1};
     char *from = arena(FAR_APART, numbers[_i]);
@@ -57,9 +56,8 @@ START_TEST(each_unit_of_an_arena_has_bits)
         ck_assert_uint_eq(*chunk_map_lives(at), 0);
     }
 }
-END_TEST
 
-START_TEST(an_entry_is_for_a_kib_below_the_same_high_half)
+TEST(an_entry_is_for_a_kib_below_the_same_high_half)
 {
     char *at = arena(1, 9) + 5 * 1024;
     ck_assert_ptr_eq(chunk_map_entry(at), chunk_map_entry(at + 1023));
@@ -68,14 +66,5 @@ START_TEST(an_entry_is_for_a_kib_below_the_same_high_half)
     ck_assert(chunk_map_is_near(at, arena(1, 0)) && chunk_map_is_near(arena(1, CHUNK_MAP_ARENAS - 1), at));
     ck_assert(!chunk_map_is_near(at, at + four_gib) && !chunk_map_is_near(at, at - four_gib));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("chunk_map", 10);
-    tcase_add_checked_fixture(tests, start_arenas, NULL);
-    tcase_add_test(tests, a_part_is_the_first_arena_s_that_asks);
-    tcase_add_loop_test(tests, each_unit_of_an_arena_has_bits, 0, 3);
-    tcase_add_test(tests, an_entry_is_for_a_kib_below_the_same_high_half);
-    return run_cases("chunk_map", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.begin = start_arenas}); }

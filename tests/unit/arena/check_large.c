@@ -7,9 +7,6 @@
 #include "base/options.h"
 #include "os/pages.h"
 
-#include <errno.h>
-#include <sys/mman.h>
-
 /* --- mappings -------------------------------------------------------------------------------- */
 
 static void assert_mapped(struct arena *arena, size_t size, enum superblock_kind kind)
@@ -24,7 +21,7 @@ static void assert_mapped(struct arena *arena, size_t size, enum superblock_kind
     ck_assert_ptr_ne(pagemap_find(arena->base + align_up(size, ARENA)), arena); /* another may follow */
 }
 
-START_TEST(mappings_come_and_go)
+TEST(mappings_come_and_go)
 {
     bool clean;
     for (size_t alignment = 1; alignment <= 64 * MIB; alignment *= 8)
@@ -45,7 +42,6 @@ START_TEST(mappings_come_and_go)
             for (size_t at = 0; at < size; at += ARENA) ck_assert_ptr_null(pagemap_find(base + at));
         }
 }
-END_TEST
 
 static bool map_at(char *at, size_t size)
 {
@@ -75,7 +71,7 @@ static struct arena *map_before_nothing(size_t size)
 
 /* The memory of a freed mapping serves spans of each size; where the addresses behind its end are taken, its
  * last part goes. One beyond 32 MiB goes as a whole. */
-START_TEST(freed_mappings_become_slots)
+TEST(freed_mappings_become_slots, .times = 2)
 {
     bool clean, is_blocked = _i == 1;
     struct arena *arena = map_before_nothing(10 * MIB + 5 * PAGE);
@@ -87,14 +83,14 @@ START_TEST(freed_mappings_become_slots)
     ck_assert_uint_eq(arena_held().unused, unused);
     ck_assert_uint_eq(arena_held().now, unused);
     ck_assert_uint_eq(arenas.mapped, is_blocked ? 8 * MIB : 12 * MIB);
-    struct superblock *three = arena_take(3 * MIB / SUPERBLOCK, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    struct superblock *five = arena_take(5 * MIB / SUPERBLOCK, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *three = arena_take_span(3 * MIB / SUPERBLOCK, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *five = arena_take_span(5 * MIB / SUPERBLOCK, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     for (size_t at = 0; at < 5 * MIB; at += PAGE) ck_assert_int_eq(slot_start(five)[at], 1);
     ck_assert(!clean && slot_start(three) >= base && slot_start(three) < end);
     ck_assert_uint_eq(arena_held().now, unused);
     ck_assert_ptr_eq(pagemap_find(end), is_blocked ? NULL : pagemap_find(end - 1));
-    arena_give(three, 3 * MIB / SUPERBLOCK);
-    arena_give(five, 5 * MIB / SUPERBLOCK);
+    arena_give_span(three);
+    arena_give_span(five);
     ck_assert_uint_eq(arena_purge(0), unused);
     ck_assert_uint_eq(arenas.mapped, 0);
 
@@ -103,10 +99,9 @@ START_TEST(freed_mappings_become_slots)
     ck_assert_uint_eq(arenas.mapped, 0);
     if (is_blocked) munmap(end, PAGE);
 }
-END_TEST
 
 /* One of less than 4 MiB, as great alignments bring, becomes an arena, or goes if it cannot grow to one. */
-START_TEST(small_mappings_go)
+TEST(small_mappings_go, .times = 2)
 {
     bool clean, is_blocked = _i == 1;
     struct arena *arena = map_before_nothing(100 * PAGE);
@@ -122,7 +117,6 @@ START_TEST(small_mappings_go)
     ck_assert_uint_eq(arenas.mapped, 0);
     if (is_blocked) munmap(end, PAGE);
 }
-END_TEST
 
 static void fill(char *at, size_t size)
 {
@@ -136,7 +130,7 @@ static bool is_filled(const char *at, size_t size)
     return true;
 }
 
-START_TEST(mappings_are_resized_and_keep_their_contents)
+TEST(mappings_are_resized_and_keep_their_contents)
 {
     static const size_t sizes[] = {5, 6, 8, 7, 30, 31, 12, 64, 5, 100, 9};
     size_t size = 5 * MIB, before = arena_held().now;
@@ -163,7 +157,6 @@ START_TEST(mappings_are_resized_and_keep_their_contents)
     assert_mapped(arena, size, SLOT_SPAN);
     arena_unmap_large(arena);
 }
-END_TEST
 
 /* --- large objects --------------------------------------------------------------------------- */
 
@@ -181,7 +174,7 @@ static size_t random_large(uint64_t *random)
     return CLASS_SIZE_MAX + 1 + random_next(random) % (limit - CLASS_SIZE_MAX);
 }
 
-START_TEST(large_objects_agree_with_a_model)
+TEST(large_objects_agree_with_a_model)
 {
     uint64_t random = random_seed();
     for (unsigned step = 0, steps = steps_of(3000); step < steps; step++) {
@@ -228,10 +221,9 @@ START_TEST(large_objects_agree_with_a_model)
         ck_assert_uint_eq(large_totals().bytes, sum);
     }
 }
-END_TEST
 
 /* A program may shrink what it has, and then do nothing more. */
-START_TEST(what_is_shrunk_in_one_burst_goes_back)
+TEST(what_is_shrunk_in_one_burst_goes_back)
 {
     enum { MANY = 5 };
     char *at[MANY];
@@ -245,9 +237,8 @@ START_TEST(what_is_shrunk_in_one_burst_goes_back)
     for (unsigned i = 0; i < MANY; i++) large_free(pagemap_find(at[i]), at[i]);
     options.purge_ms = purge_ms;
 }
-END_TEST
 
-START_TEST(impossible_large_objects_are_enomem)
+TEST(impossible_large_objects_are_enomem)
 {
     static const struct {
         size_t size, alignment;
@@ -266,19 +257,5 @@ START_TEST(impossible_large_objects_are_enomem)
     }
     ck_assert_uint_eq(arena_held().now, before);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *mappings = new_case("mappings", 30), *large = new_case("large", 60);
-    tcase_add_unchecked_fixture(mappings, start_arenas, NULL);
-    tcase_add_unchecked_fixture(large, start_arenas, NULL);
-    tcase_add_test(mappings, mappings_come_and_go);
-    tcase_add_loop_test(mappings, freed_mappings_become_slots, 0, 2);
-    tcase_add_loop_test(mappings, small_mappings_go, 0, 2);
-    tcase_add_test(mappings, mappings_are_resized_and_keep_their_contents);
-    tcase_add_test(large, large_objects_agree_with_a_model);
-    tcase_add_test(large, what_is_shrunk_in_one_burst_goes_back);
-    tcase_add_test(large, impossible_large_objects_are_enomem);
-    return run_cases("large", mappings, large, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.begin = start_arenas}); }

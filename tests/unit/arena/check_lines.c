@@ -7,11 +7,6 @@
 #include "arena/false_sharing.h"
 #include "base/options.h"
 #include "heap/heap.h"
-#include "hoard.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* --- one superblock -------------------------------------------------------------------------- */
 
@@ -21,7 +16,7 @@ static struct superblock *new_superblock(unsigned class)
     options_read();
     sizeclass_init();
     superblock_init();
-    struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
+    struct superblock *sb = arena_take(1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
     superblock_format(sb, class);
     sb->role = (union superblock_role){.owner = OWNER_NONE, .heap = HEAP_GLOBAL};
     return sb;
@@ -82,7 +77,7 @@ static void check_hold_back(unsigned class, unsigned carved, uint64_t *random)
     free(block), free(live), free(given);
 }
 
-START_TEST(test_hold_back)
+TEST(test_hold_back)
 {
     static const unsigned classes[] = {1, 2, 3, 4, 5, 6, 7, 9, 13, 15, 39, 40};
     uint64_t random = random_seed();
@@ -94,7 +89,6 @@ START_TEST(test_hold_back)
             check_hold_back(classes[i], random_below(&random, capacity), &random);
     }
 }
-END_TEST
 
 static void begin_notes(struct superblock *sb)
 {
@@ -111,7 +105,7 @@ static struct chain free_one(struct superblock *sb, char *block)
 }
 
 /* Foreign blocks of a line wait for the last of them; blocks of the heap's own do not. */
-START_TEST(test_notes)
+TEST(test_notes)
 {
     struct superblock *sb = new_superblock(1); /* 16 bytes: four to a line */
     char *block[8], *own[4];
@@ -130,7 +124,6 @@ START_TEST(test_notes)
     ck_assert_uint_eq(free_one(sb, block[7]).count, 4);
     ck_assert(false_sharing_is_over(sb));
 }
-END_TEST
 
 /* Against a model: after each free the blocks that may go are just those without a foreign one near. */
 static void check_notes(unsigned class, uint64_t *random)
@@ -171,16 +164,15 @@ static void check_notes(unsigned class, uint64_t *random)
     free(block), free(foreign), free(went), free(order);
 }
 
-START_TEST(test_notes_of_any_class)
+TEST(test_notes_of_any_class)
 {
     static const unsigned classes[] = {1, 2, 3, 5, 6, 7, 9, 13};
     uint64_t random = random_seed();
     for (unsigned i = 0; i < sizeof classes / sizeof *classes; i++) check_notes(classes[i], &random);
 }
-END_TEST
 
 /* What waits goes back to the pending list. */
-START_TEST(test_notes_end)
+TEST(test_notes_end)
 {
     for (unsigned round = 0; round < 100; round++) {
         struct superblock *sb = new_superblock(1);
@@ -196,7 +188,6 @@ START_TEST(test_notes_end)
         arena_give(sb, 1);
     }
 }
-END_TEST
 
 /* --- two threads: on one processor the ids are dealt by turns, and it still holds --------------- */
 
@@ -250,7 +241,7 @@ static unsigned reused(void)
     return n;
 }
 
-START_TEST(test_two_heaps)
+TEST(test_two_heaps, .times = PATHS)
 {
     use_path(_i, NULL);
     needs_cpus(2); /* or both threads have one heap */
@@ -276,10 +267,9 @@ START_TEST(test_two_heaps)
     for (unsigned i = 0; i < BLOCKS; i++) hoard_free(theirs[i]);
     assert_all_comes_back();
 }
-END_TEST
 
 /* The heap that gave a superblock goes on with it as if nothing had been: all that lives in it is its own. */
-START_TEST(test_same_heap)
+TEST(test_same_heap, .times = PATHS)
 {
     use_path(_i, NULL);
     pin_to(0);
@@ -295,16 +285,5 @@ START_TEST(test_same_heap)
     for (unsigned i = 0; i < FEW; i++) hoard_free(mine[i]);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
-int main(void)
-{
-    TCase *one = new_case("one superblock", 30), *two = new_case("two heaps", 30);
-    tcase_add_test(one, test_hold_back);
-    tcase_add_test(one, test_notes);
-    tcase_add_test(one, test_notes_of_any_class);
-    tcase_add_test(one, test_notes_end);
-    tcase_add_loop_test(two, test_two_heaps, 0, PATHS);
-    tcase_add_loop_test(two, test_same_heap, 0, PATHS);
-    return run_cases("lines", one, two, NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

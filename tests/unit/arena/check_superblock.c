@@ -2,12 +2,7 @@
 /* check_superblock.c: one superblock at a time. */
 #include "support/check_backend.h"
 
-#include "arena/superblock.h"
 #include "base/options.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { CAPACITY_MAX = SUPERBLOCK / BLOCK_UNIT };
 
@@ -55,7 +50,7 @@ static bool are_all_blocks(unsigned c, unsigned n)
 
 /* --- a superblock ---------------------------------------------------------------------------- */
 
-START_TEST(gives_each_block_once_and_takes_it_back)
+TEST(gives_each_block_once_and_takes_it_back)
 {
     uint64_t random = random_seed();
     for (unsigned c = 1; c < CLASSES; c++) {
@@ -78,9 +73,8 @@ START_TEST(gives_each_block_once_and_takes_it_back)
         }
     }
 }
-END_TEST
 
-START_TEST(the_last_freed_is_the_first_given)
+TEST(the_last_freed_is_the_first_given)
 {
     format(3);
     pop_all(10);
@@ -90,9 +84,8 @@ START_TEST(the_last_freed_is_the_first_given)
     ck_assert_ptr_eq(superblock_pop(&sb), blocks[4]);
     ck_assert_ptr_eq(superblock_pop(&sb), memory + 10 * 48); /* and only then a fresh one */
 }
-END_TEST
 
-START_TEST(starts_are_told_from_interiors)
+TEST(starts_are_told_from_interiors)
 {
     for (unsigned c = 1; c < CLASSES; c++) {
         if (sizeclass_is_wide(c)) continue;
@@ -110,9 +103,8 @@ START_TEST(starts_are_told_from_interiors)
     sb.inverse = 0; /* no blocks here */
     for (unsigned i = 0; i < SUPERBLOCK; i++) ck_assert(!superblock_starts_at(&sb, memory + i));
 }
-END_TEST
 
-START_TEST(groups_follow_fullness)
+TEST(groups_follow_fullness)
 {
     for (unsigned c = 1; c < CLASSES; c++) {
         if (sizeclasses[c].size == 0) continue;
@@ -132,11 +124,10 @@ START_TEST(groups_follow_fullness)
         }
     }
 }
-END_TEST
 
 /* --- pending --------------------------------------------------------------------------------- */
 
-START_TEST(chains_join_and_come_back)
+TEST(chains_join_and_come_back)
 {
     unsigned capacity = format(5);
     pop_all(capacity);
@@ -163,9 +154,8 @@ START_TEST(chains_join_and_come_back)
     pop_all(capacity);
     ck_assert(are_all_blocks(5, capacity));
 }
-END_TEST
 
-START_TEST(a_splice_goes_in_front)
+TEST(a_splice_goes_in_front)
 {
     format(5);
     pop_all(6);
@@ -185,10 +175,9 @@ START_TEST(a_splice_goes_in_front)
     ck_assert_ptr_eq(superblock_pop(&sb), blocks[1]);
     ck_assert_ptr_eq(superblock_pop(&sb), blocks[5]);
 }
-END_TEST
 
 /* Each time that f of a superblock is, but a quarter at most; and when nothing lives. */
-START_TEST(what_is_pending_is_looked_at_in_time)
+TEST(what_is_pending_is_looked_at_in_time)
 {
     unsigned capacity = format(5), f = options.empty_fraction;
     for (options.empty_fraction = 1; options.empty_fraction <= 4; options.empty_fraction++) {
@@ -203,7 +192,6 @@ START_TEST(what_is_pending_is_looked_at_in_time)
     }
     options.empty_fraction = f;
 }
-END_TEST
 
 static void *free_a_quarter(void *first)
 {
@@ -216,7 +204,7 @@ static void *free_a_quarter(void *first)
 }
 
 /* Four free, one takes: each block comes back once. */
-START_TEST(frees_of_others_are_not_lost)
+TEST(frees_of_others_are_not_lost)
 {
     for (unsigned round = 0; round < 40; round++) {
         format(1);
@@ -234,9 +222,8 @@ START_TEST(frees_of_others_are_not_lost)
         ck_assert(are_all_blocks(1, CAPACITY_MAX));
     }
 }
-END_TEST
 
-START_TEST(a_block_is_known_to_be_free)
+TEST(a_block_is_known_to_be_free)
 {
     unsigned capacity = format(9);
     pop_all(20);
@@ -254,7 +241,6 @@ START_TEST(a_block_is_known_to_be_free)
         if (i < 20) ck_assert_int_eq(block_looks_free(block), is_free);
     }
 }
-END_TEST
 
 /* --- what is broken is seen ------------------------------------------------------------------- */
 
@@ -317,7 +303,7 @@ static void look(void *unused)
     superblock_is_valid(&sb);
 }
 
-START_TEST(each_broken_invariant_is_seen)
+TEST(each_broken_invariant_is_seen, .times = BREAKS)
 {
     some_state();
     ck_assert(superblock_is_valid(&sb));
@@ -330,7 +316,6 @@ START_TEST(each_broken_invariant_is_seen)
         ck_assert(!superblock_is_valid(&sb));
     }
 }
-END_TEST
 
 static void pop_written(void *block)
 {
@@ -339,31 +324,11 @@ static void pop_written(void *block)
     superblock_pop(&sb);
 }
 
-START_TEST(a_write_after_free_ends_the_program)
+TEST(a_write_after_free_ends_the_program)
 {
     format(9);
     pop_all(5);
-    struct outcome said = run_child(pop_written, blocks[2]);
-    ck_assert(is_misuse(&said, "malloc", blocks[2], "memory was written to after it was freed"));
-}
-END_TEST
-
-static TCase *all(const char *name, void (*begin)(void))
-{
-    TCase *one = new_case(name, 30);
-    tcase_add_checked_fixture(one, begin, NULL);
-    tcase_add_test(one, gives_each_block_once_and_takes_it_back);
-    tcase_add_test(one, the_last_freed_is_the_first_given);
-    tcase_add_test(one, starts_are_told_from_interiors);
-    tcase_add_test(one, groups_follow_fullness);
-    tcase_add_test(one, chains_join_and_come_back);
-    tcase_add_test(one, a_splice_goes_in_front);
-    tcase_add_test(one, what_is_pending_is_looked_at_in_time);
-    tcase_add_test(one, frees_of_others_are_not_lost);
-    tcase_add_test(one, a_block_is_known_to_be_free);
-    tcase_add_loop_test(one, each_broken_invariant_is_seen, 0, BREAKS);
-    tcase_add_test(one, a_write_after_free_ends_the_program);
-    return one;
+    assert_misuse(pop_written, blocks[2], "malloc", "memory was written to after it was freed");
 }
 
-int main(void) { return run_cases("superblock", all("superblock", setup), (TCase *)NULL); }
+int main(void) { return run_tests((struct suite){.begin = setup}); }

@@ -5,12 +5,7 @@
 
 #include "arena/arena.h"
 #include "arena/huge_pages.h"
-#include "hoard.h"
 #include "hoard/chunk_provider.h"
-
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 /* The library's clock of CPU time, by which it knows what a huge page takes. */
 static long page_ns; /* each look at it is later by this */
@@ -66,7 +61,7 @@ static void allocate_all(const char *thp)
     for (unsigned i = 0; i < BLOCKS; i++) ck_assert_ptr_nonnull(blocks[i] = hoard_malloc(SIZE));
 }
 
-START_TEST(a_program_that_has_grown_gets_them_for_small_objects)
+TEST(a_program_that_has_grown_gets_them_for_small_objects)
 {
     allocate_all("purge_ms=0");
     ck_assert(is_told_no(blocks[0]));
@@ -87,9 +82,8 @@ START_TEST(a_program_that_has_grown_gets_them_for_small_objects)
     ck_assert(!is_told_yes(last)); /* beside what has gone back */
     ck_assert(is_told_no(last));
 }
-END_TEST
 
-START_TEST(chunks_of_reaps_have_arenas_without_them)
+TEST(chunks_of_reaps_have_arenas_without_them)
 {
     enum { CHUNKS = 2000 };
     allocate_all(NULL);
@@ -106,9 +100,8 @@ START_TEST(chunks_of_reaps_have_arenas_without_them)
     ck_assert_uint_eq(small_blocks, 0);
     ck_assert(is_told_yes(blocks[BLOCKS - 1]));
 }
-END_TEST
 
-START_TEST(a_class_has_them_from_its_second_superblock_on)
+TEST(a_class_has_them_from_its_second_superblock_on)
 {
     enum { OTHER = 3000 };
     allocate_all(NULL);
@@ -118,7 +111,6 @@ START_TEST(a_class_has_them_from_its_second_superblock_on)
     while (superblock_of(block) == first) block = hoard_malloc(OTHER);
     ck_assert(is_told_yes(block));
 }
-END_TEST
 
 /* Of so many arenas, one after the other, those with huge pages. After a slow one an arena has no more. */
 static unsigned with_huge(unsigned arenas)
@@ -135,7 +127,7 @@ static unsigned with_huge(unsigned arenas)
 }
 
 /* The next are 4 without, then 16, 64, 256, 1024, and 1024 again. */
-START_TEST(few_are_tried_while_they_come_slowly)
+TEST(few_are_tried_while_they_come_slowly)
 {
     page_ns = 900000;
     ck_assert_uint_eq(with_huge(100), 100);
@@ -150,7 +142,6 @@ START_TEST(few_are_tried_while_they_come_slowly)
     page_ns = 1100000;
     ck_assert_uint_eq(with_huge(1 + 4 + 1), 2); /* from the start */
 }
-END_TEST
 
 /* Blocks of n more arenas, and how many of these are told yes. */
 static unsigned told_yes(unsigned n)
@@ -169,7 +160,7 @@ static unsigned told_yes(unsigned n)
 }
 
 /* Arenas are made up to 16 at a time: what is left of these loses them too. */
-START_TEST(arenas_have_none_while_they_come_slowly)
+TEST(arenas_have_none_while_they_come_slowly)
 {
     allocate_all(NULL);
     ck_assert_uint_eq(told_yes(4), 4);
@@ -179,43 +170,26 @@ START_TEST(arenas_have_none_while_they_come_slowly)
     told_yes(64);
     ck_assert_uint_eq(told_yes(4), 4);
 }
-END_TEST
 
-START_TEST(always)
+TEST(always)
 {
     allocate_all("thp=always");
     ck_assert(is_told_yes(blocks[0]) && is_told_yes(blocks[BLOCKS - 1]) &&
               is_told_yes(hoard_malloc(9 * MIB)));
 }
-END_TEST
 
-START_TEST(never)
+TEST(never)
 {
     allocate_all("thp=never");
     ck_assert(is_told_no(blocks[0]) && is_told_no(blocks[BLOCKS - 1]) && is_told_no(hoard_malloc(9 * MIB)));
 }
-END_TEST
 
-START_TEST(nothing_is_said)
+TEST(nothing_is_said)
 {
     allocate_all("thp=system");
     void *mapping = hoard_malloc(9 * MIB);
     ck_assert(!is_told_no(blocks[0]) && !is_told_no(blocks[BLOCKS - 1]) && !is_told_no(mapping));
     ck_assert(!is_told_yes(blocks[0]) && !is_told_yes(blocks[BLOCKS - 1]) && !is_told_yes(mapping));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("thp", 30);
-    tcase_add_checked_fixture(tests, setup, NULL);
-    tcase_add_test(tests, a_program_that_has_grown_gets_them_for_small_objects);
-    tcase_add_test(tests, chunks_of_reaps_have_arenas_without_them);
-    tcase_add_test(tests, a_class_has_them_from_its_second_superblock_on);
-    tcase_add_test(tests, few_are_tried_while_they_come_slowly);
-    tcase_add_test(tests, arenas_have_none_while_they_come_slowly);
-    tcase_add_test(tests, always);
-    tcase_add_test(tests, never);
-    tcase_add_test(tests, nothing_is_said);
-    return run_cases("thp", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.begin = setup}); }

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_ask.c: a process that is asked through its socket: addresses, forks, clients that misbehave, and a
  * program that closes what is not its own. */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "reap_ask.h"
 #include "support/check_reap.h"
@@ -120,7 +112,7 @@ static void assert_refused(const char *address, int error)
     ck_assert_int_eq(errno, error);
 }
 
-START_TEST(addresses_are_checked)
+TEST(addresses_are_checked)
 {
     char longer[200];
     memset(longer, 'x', sizeof longer);
@@ -140,7 +132,6 @@ START_TEST(addresses_are_checked)
     assert_refused("@reap-check-2.%p", EBUSY);
     ck_assert(answers(getpid()));
 }
-END_TEST
 
 /* A directory of the test's own. */
 static char directory[64], path[80];
@@ -180,7 +171,7 @@ static int listen_and_die(void)
     _exit(1);
 }
 
-START_TEST(a_path_is_this_users_and_goes_at_exit)
+TEST(a_path_is_this_users_and_goes_at_exit)
 {
     struct stat is;
     make_directory();
@@ -199,9 +190,8 @@ START_TEST(a_path_is_this_users_and_goes_at_exit)
     unlink(path);
     ck_assert_int_eq(rmdir(directory), 0); /* nothing else is in it */
 }
-END_TEST
 
-START_TEST(a_file_is_not_replaced)
+TEST(a_file_is_not_replaced)
 {
     make_directory();
     int fd = open(path, O_CREAT | O_WRONLY, 0600);
@@ -214,17 +204,15 @@ START_TEST(a_file_is_not_replaced)
     unlink(path);
     ck_assert_int_eq(rmdir(directory), 0);
 }
-END_TEST
 
 static int listen_at_fixed_name(void) { return reapListen("@reap-check-fixed") == 0 ? 0 : errno; }
 
-START_TEST(a_name_in_use_is_refused)
+TEST(a_name_in_use_is_refused)
 {
     ck_assert_int_eq(reapListen("@reap-check-fixed"), 0);
     ck_assert_int_eq(in_child(listen_at_fixed_name), EADDRINUSE);
     ck_assert_ptr_nonnull(strstr(ask("@reap-check-fixed", 0, "help"), "tree"));
 }
-END_TEST
 
 /* --- users ----------------------------------------------------------------------------------- */
 
@@ -252,7 +240,7 @@ static pid_t listen_in_namespace(const char *map)
 }
 
 /* Without a number there, every user has the same one, and may be anybody. */
-START_TEST(users_without_a_number_are_strangers)
+TEST(users_without_a_number_are_strangers)
 {
     char expected[128], map[64];
     pid_t pid = listen_in_namespace("");
@@ -267,7 +255,6 @@ START_TEST(users_without_a_number_are_strangers)
     ck_assert(answers(pid));
     stop(pid);
 }
-END_TEST
 
 /* --- forks ----------------------------------------------------------------------------------- */
 
@@ -292,14 +279,13 @@ static int grandchild(void)
     return waitpid(pid, &status, 0) != pid || status != 0;
 }
 
-START_TEST(children_listen_by_themselves)
+TEST(children_listen_by_themselves)
 {
     listen_here();
     ck_assert_int_eq(in_child(alone_with_a_child), 0);
     ck_assert_int_eq(in_child(grandchild), 0);
     ck_assert(answers(getpid()));
 }
-END_TEST
 
 /* It tells no time either: nobody would count the seconds. */
 static int is_silent(void)
@@ -327,7 +313,7 @@ static int fixed_parent(void)
     return read(pipes[0], &byte, 1) != 1 ? 1 : byte;
 }
 
-START_TEST(a_child_leaves_a_fixed_address_to_its_parent)
+TEST(a_child_leaves_a_fixed_address_to_its_parent)
 {
     ck_assert_int_eq(in_child(fixed_parent), 0);
     ck_assert_str_eq(ask("@reap-check-fixed", 0, "help"), "");
@@ -336,7 +322,6 @@ START_TEST(a_child_leaves_a_fixed_address_to_its_parent)
     signal(SIGTERM, SIG_IGN);
     kill(0, SIGTERM);
 }
-END_TEST
 
 static void slow(FILE *out, const char *args, void *arg)
 {
@@ -347,7 +332,7 @@ static void slow(FILE *out, const char *args, void *arg)
 
 /* A child of a process that answers has a copy of the client's socket: the client must see the answer's end
  * while the child is there. */
-START_TEST(a_fork_while_a_client_waits)
+TEST(a_fork_while_a_client_waits)
 {
     char text[64];
     listen_here();
@@ -367,7 +352,6 @@ START_TEST(a_fork_while_a_client_waits)
         ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     }
 }
-END_TEST
 
 static atomic_bool over;
 
@@ -395,7 +379,7 @@ static int allocate_a_little(void)
     return 0;
 }
 
-START_TEST(forks_while_it_is_asked)
+TEST(forks_while_it_is_asked)
 {
     pthread_t asks;
     pid_t me = getpid();
@@ -406,11 +390,10 @@ START_TEST(forks_while_it_is_asked)
     pthread_join(asks, NULL);
     ck_assert(answers(getpid()));
 }
-END_TEST
 
 /* --- clients that misbehave ------------------------------------------------------------------ */
 
-START_TEST(silent_clients_hold_nobody_up)
+TEST(silent_clients_hold_nobody_up)
 {
     enum { SILENT = 20 };
     int silent[SILENT];
@@ -431,7 +414,6 @@ START_TEST(silent_clients_hold_nobody_up)
         close(silent[i]);
     }
 }
-END_TEST
 
 static void long_answer(FILE *out, const char *args, void *arg)
 {
@@ -439,7 +421,7 @@ static void long_answer(FILE *out, const char *args, void *arg)
     for (int i = 0; i < 1000000; i++) fputs("a long answer\n", out);
 }
 
-START_TEST(a_client_that_does_not_read_is_cut_off)
+TEST(a_client_that_does_not_read_is_cut_off)
 {
     static char text[14 * 1000000 + 1];
     listen_here();
@@ -458,7 +440,6 @@ START_TEST(a_client_that_does_not_read_is_cut_off)
     ck_assert_int_eq(read_all(fd, text, sizeof text), 14000000);
     close(fd);
 }
-END_TEST
 
 /* Uses three quarters of the stack that a thread of the program would have. */
 static size_t default_stack(void)
@@ -480,16 +461,15 @@ static void go_deep(FILE *out, const char *args, void *arg)
     fputs("deep", out);
 }
 
-START_TEST(a_function_has_the_stack_of_any_thread)
+TEST(a_function_has_the_stack_of_any_thread)
 {
     listen_here();
     ck_assert_uint_ge(default_stack(), MIB);
     ck_assert_int_eq(reapAnswer("deep", go_deep, NULL), 0);
     ck_assert_str_eq(ask(name_of, getpid(), "deep"), "deep");
 }
-END_TEST
 
-START_TEST(odd_questions)
+TEST(odd_questions)
 {
     static char huge[1 << 20], text[4096];
     listen_here();
@@ -535,9 +515,8 @@ START_TEST(odd_questions)
     close(fd);
     ck_assert(answers(getpid()));
 }
-END_TEST
 
-START_TEST(clients_that_leave)
+TEST(clients_that_leave)
 {
     listen_here();
     ck_assert_int_eq(reapAnswer("long", long_answer, NULL), 0);
@@ -553,7 +532,6 @@ START_TEST(clients_that_leave)
     }
     ck_assert(answers(getpid()));
 }
-END_TEST
 
 static atomic_int right;
 
@@ -570,14 +548,13 @@ static void *ask_often(void *arg)
     return NULL;
 }
 
-START_TEST(many_at_once)
+TEST(many_at_once)
 {
     pid_t me = getpid();
     listen_here();
     in_threads(16, ask_often, &me);
     ck_assert_int_eq(right, 1600);
 }
-END_TEST
 
 /* --- the program around it ------------------------------------------------------------------- */
 
@@ -589,7 +566,7 @@ static int descriptors(void)
     return count;
 }
 
-START_TEST(no_descriptor_is_left)
+TEST(no_descriptor_is_left)
 {
     bool had[1024];
     for (int fd = 0; fd < 1024; fd++) had[fd] = fcntl(fd, F_GETFD) >= 0;
@@ -604,7 +581,6 @@ START_TEST(no_descriptor_is_left)
         if (flags >= 0 && !had[fd]) ck_assert(fd >= 100 && flags & FD_CLOEXEC);
     }
 }
-END_TEST
 
 /* A program closes all descriptors and opens others under their numbers: the library leaves those alone, and
  * listens again. In a child, which has no message for Check that would need a descriptor: gives the line that
@@ -630,14 +606,13 @@ static int close_all_descriptors(void)
     return 0;
 }
 
-START_TEST(the_program_closes_all_descriptors)
+TEST(the_program_closes_all_descriptors)
 {
     int line = in_child(close_all_descriptors);
     ck_assert_msg(line == 0, "in line %d of close_all_descriptors", line);
 }
-END_TEST
 
-START_TEST(reaps_have_ages)
+TEST(reaps_have_ages)
 {
     void *before, *after;
     reapCreate(&before, NULL);
@@ -652,7 +627,6 @@ START_TEST(reaps_have_ages)
     ck_assert(age_of(&before) < 0);
     ck_assert_ptr_nonnull(strstr(ask(name_of, getpid(), "json"), "\"age\": null}"));
 }
-END_TEST
 
 static sig_atomic_t signals;
 static pthread_t signalled;
@@ -664,7 +638,7 @@ static void note_signal(int number)
     signalled = pthread_self();
 }
 
-START_TEST(signals_go_to_the_programs_threads)
+TEST(signals_go_to_the_programs_threads)
 {
     sigset_t usr1;
     sigemptyset(&usr1);
@@ -679,7 +653,6 @@ START_TEST(signals_go_to_the_programs_threads)
     ck_assert_int_eq(signals, 1);
     ck_assert(pthread_equal(signalled, pthread_self()));
 }
-END_TEST
 
 /* exit() while a question is answered. */
 static void *arg_that_goes;
@@ -707,35 +680,9 @@ static int exit_while_asked(void)
     return 0;
 }
 
-START_TEST(a_process_ends_while_it_is_asked)
+TEST(a_process_ends_while_it_is_asked)
 {
     for (unsigned i = 0; i < shorter(30, 5); i++) ck_assert_int_eq(in_child(exit_while_asked), 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = tcase_create("ask");
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, addresses_are_checked);
-    tcase_add_test(tests, a_path_is_this_users_and_goes_at_exit);
-    tcase_add_test(tests, a_file_is_not_replaced);
-    tcase_add_test(tests, a_name_in_use_is_refused);
-    tcase_add_test(tests, users_without_a_number_are_strangers);
-    tcase_add_test(tests, children_listen_by_themselves);
-    tcase_add_test(tests, a_child_leaves_a_fixed_address_to_its_parent);
-    tcase_add_test(tests, a_fork_while_a_client_waits);
-    tcase_add_test(tests, forks_while_it_is_asked);
-    tcase_add_test(tests, silent_clients_hold_nobody_up);
-    tcase_add_test(tests, a_client_that_does_not_read_is_cut_off);
-    tcase_add_test(tests, a_function_has_the_stack_of_any_thread);
-    tcase_add_test(tests, odd_questions);
-    tcase_add_test(tests, clients_that_leave);
-    tcase_add_test(tests, many_at_once);
-    tcase_add_test(tests, no_descriptor_is_left);
-    tcase_add_test(tests, the_program_closes_all_descriptors);
-    tcase_add_test(tests, reaps_have_ages);
-    tcase_add_test(tests, signals_go_to_the_programs_threads);
-    tcase_add_test(tests, a_process_ends_while_it_is_asked);
-    return run("ask", tests);
-}
+int main(void) { return run_tests((struct suite){0}); }

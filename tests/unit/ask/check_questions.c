@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_questions.c: questions and their answers, without a socket: which there are, what a program adds and
  * takes away, also while it is asked; and that the JSON agrees with the totals. */
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "reap_ask.h"
 #include "support/check_reap.h"
@@ -43,7 +37,7 @@ static char *answer_to(const char *question)
 
 static void echo(FILE *out, const char *args, void *arg) { fprintf(out, "%s:%s.", (const char *)arg, args); }
 
-START_TEST(a_program_adds_questions)
+TEST(a_program_adds_questions)
 {
     static char first[] = "first", second[] = "second";
     ck_assert_int_eq(reapAnswer("one", echo, first), 0);
@@ -63,7 +57,6 @@ START_TEST(a_program_adds_questions)
     ck_assert_int_eq(reapAnswer("one", echo, second), 0);
     assert_answer("one", "second:.");
 }
-END_TEST
 
 static void assert_refused(const char *name, void (*fn)(FILE *, const char *, void *), int error)
 {
@@ -72,7 +65,7 @@ static void assert_refused(const char *name, void (*fn)(FILE *, const char *, vo
     ck_assert_int_eq(errno, error);
 }
 
-START_TEST(names_are_checked)
+TEST(names_are_checked)
 {
     char longest[65];
     memset(longest, 'x', 64);
@@ -90,9 +83,8 @@ START_TEST(names_are_checked)
     assert_refused("tree", NULL, EEXIST);
     assert_refused("nothing", NULL, ENOENT);
 }
-END_TEST
 
-START_TEST(a_wrong_question_is_shown_safely)
+TEST(a_wrong_question_is_shown_safely)
 {
     char question[300] = "\x1b[31mred\x07s\xff", expected[200];
     assert_answer(question, "reap: no such question as '?[31mred?s?': help lists them\n");
@@ -100,7 +92,6 @@ START_TEST(a_wrong_question_is_shown_safely)
     snprintf(expected, sizeof expected, "reap: no such question as '%.60s': help lists them\n", question);
     assert_answer(question, expected);
 }
-END_TEST
 
 /* --- taken away while it is asked ------------------------------------------------------------ */
 
@@ -132,7 +123,7 @@ static void *let_it_go(void *arg)
     return NULL;
 }
 
-START_TEST(taking_away_waits_for_an_answer_that_is_being_given)
+TEST(taking_away_waits_for_an_answer_that_is_being_given)
 {
     pthread_t asks, lets;
     void *result;
@@ -146,7 +137,6 @@ START_TEST(taking_away_waits_for_an_answer_that_is_being_given)
     ck_assert_ptr_null(result);
     pthread_join(lets, NULL);
 }
-END_TEST
 
 static void take_away_itself(FILE *out, const char *args, void *arg)
 {
@@ -156,16 +146,15 @@ static void take_away_itself(FILE *out, const char *args, void *arg)
     fprintf(out, " %d", reapAnswer("later", echo, later));
 }
 
-START_TEST(a_function_takes_its_own_question_away_and_adds_another)
+TEST(a_function_takes_its_own_question_away_and_adds_another)
 {
     ck_assert_int_eq(reapAnswer("once", take_away_itself, NULL), 0);
     assert_answer("once", "0 0");
     assert_answer("once", "reap: no such question as 'once': help lists them\n");
     assert_answer("later", "later:.");
 }
-END_TEST
 
-START_TEST(at_the_end_the_program_is_not_asked_any_more)
+TEST(at_the_end_the_program_is_not_asked_any_more)
 {
     static char own[] = "own";
     ck_assert_int_eq(reapAnswer("one", echo, own), 0);
@@ -177,11 +166,10 @@ START_TEST(at_the_end_the_program_is_not_asked_any_more)
     questions_fork_child(); /* a process at its end may still fork, and its child goes on */
     assert_answer("one", "own:.");
 }
-END_TEST
 
 /* --- texts ----------------------------------------------------------------------------------- */
 
-START_TEST(a_long_answer_is_whole_and_leaves_the_heap_alone)
+TEST(a_long_answer_is_whole_and_leaves_the_heap_alone)
 {
     enum { LINES = 200000 };
     struct text text = {.bytes = NULL};
@@ -199,7 +187,6 @@ START_TEST(a_long_answer_is_whole_and_leaves_the_heap_alone)
     text_drop(&text);
     ck_assert_uint_eq(text.size, 0);
 }
-END_TEST
 
 /* exit() flushes all streams, in children of forks too: a stream's thread alone writes to its text. */
 static FILE *half_written;
@@ -211,21 +198,18 @@ static void *flush_all(void *arg)
     return NULL;
 }
 
-START_TEST(only_its_thread_writes_a_text)
+TEST(only_its_thread_writes_a_text)
 {
     struct text text = {.bytes = NULL};
-    pthread_t other;
     half_written = text_begin(&text);
     fputs("left behind", half_written);
-    pthread_create(&other, NULL, flush_all, NULL);
-    pthread_join(other, NULL);
+    in_thread(flush_all, NULL);
     ck_assert_uint_eq(text.size, 0);
     fputs("here", half_written);
     text_end(&text, half_written);
     ck_assert_uint_eq(text.size, 4);
     text_drop(&text);
 }
-END_TEST
 
 /* --- what the library answers ---------------------------------------------------------------- */
 
@@ -265,7 +249,7 @@ static void *make_reaps(int count)
     return top;
 }
 
-START_TEST(trees_tags_and_json_agree)
+TEST(trees_tags_and_json_agree)
 {
     void *top = make_reaps(900);
     char *tree = answer_to("tree"), *tags = answer_to("tags"), *json = answer_to("json");
@@ -287,9 +271,8 @@ START_TEST(trees_tags_and_json_agree)
     free(json);
     reapDestroy(&top);
 }
-END_TEST
 
-START_TEST(more_names_than_there_is_room_for_have_one_sum)
+TEST(more_names_than_there_is_room_for_have_one_sum)
 {
     enum { REAPS = 3000 };
     void *top, *child;
@@ -310,10 +293,9 @@ START_TEST(more_names_than_there_is_room_for_have_one_sum)
     free(tags);
     reapDestroy(&top);
 }
-END_TEST
 
 /* The classes of the backend's JSON against its figures. */
-START_TEST(the_backend_adds_up)
+TEST(the_backend_adds_up)
 {
     enum { BLOCKS = 5000 };
     static void *blocks[BLOCKS];
@@ -341,7 +323,6 @@ START_TEST(the_backend_adds_up)
     ck_assert_int_eq(text[size - 1], '}');
     free(text);
 }
-END_TEST
 
 /* --- JSON and names -------------------------------------------------------------------------- */
 
@@ -356,7 +337,7 @@ static void assert_string(const char *text, size_t size, const char *expected)
     free(written);
 }
 
-START_TEST(json_strings)
+TEST(json_strings)
 {
     assert_string("", SIZE_MAX, "\"\"");
     assert_string("plain", SIZE_MAX, "\"plain\"");
@@ -376,9 +357,8 @@ START_TEST(json_strings)
     assert_string("\xf4\x90\x80\x80", SIZE_MAX, "\"\\u00f4\\u0090\\u0080\\u0080\"");
     assert_string("\xff", SIZE_MAX, "\"\\u00ff\"");
 }
-END_TEST
 
-START_TEST(addresses_have_the_processs_number)
+TEST(addresses_have_the_processs_number)
 {
     char name[64], expected[64];
     snprintf(expected, sizeof expected, "/a.%d.%%x%d%%", (int)getpid(), (int)getpid());
@@ -390,24 +370,5 @@ START_TEST(addresses_have_the_processs_number)
     ck_assert(!numbered_name(name, 4, "%p%p%p%p", 8));
     ck_assert(numbered_name(name, 1, "", 0));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = tcase_create("questions");
-    tcase_set_timeout(tests, 30);
-    tcase_add_test(tests, a_program_adds_questions);
-    tcase_add_test(tests, names_are_checked);
-    tcase_add_test(tests, a_wrong_question_is_shown_safely);
-    tcase_add_test(tests, taking_away_waits_for_an_answer_that_is_being_given);
-    tcase_add_test(tests, a_function_takes_its_own_question_away_and_adds_another);
-    tcase_add_test(tests, at_the_end_the_program_is_not_asked_any_more);
-    tcase_add_test(tests, a_long_answer_is_whole_and_leaves_the_heap_alone);
-    tcase_add_test(tests, only_its_thread_writes_a_text);
-    tcase_add_test(tests, trees_tags_and_json_agree);
-    tcase_add_test(tests, more_names_than_there_is_room_for_have_one_sum);
-    tcase_add_test(tests, the_backend_adds_up);
-    tcase_add_test(tests, json_strings);
-    tcase_add_test(tests, addresses_have_the_processs_number);
-    return run("questions", tests);
-}
+int main(void) { return run_tests((struct suite){0}); }

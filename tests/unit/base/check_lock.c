@@ -4,11 +4,7 @@
 
 #include "base/lock.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { THREADS = 12 };
 
@@ -71,7 +67,7 @@ static uint64_t processor_us(void)
     return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
 }
 
-START_TEST(one_at_a_time)
+TEST(one_at_a_time, .times = WAYS)
 {
     lock_configure(ways[_i].kind, ways[_i].cpus);
     rounds = 20000;
@@ -81,7 +77,6 @@ START_TEST(one_at_a_time)
     ck_assert_uint_eq(counter, rounds_of_all);
     ck_assert_uint_eq(atomic_load(&lock.state), LOCK_FREE);
 }
-END_TEST
 
 /* All but one asleep, again and again: if a wake-up is lost, the last of them never comes back and
  * Check ends the test. */
@@ -100,7 +95,7 @@ static void *hold_long(void *arg)
     return NULL;
 }
 
-START_TEST(every_sleeper_is_woken)
+TEST(every_sleeper_is_woken, .times = WAYS)
 {
     lock_configure(ways[_i].kind, ways[_i].cpus);
     rounds = 300;
@@ -108,9 +103,8 @@ START_TEST(every_sleeper_is_woken)
     ck_assert_uint_eq(counter, rounds_of_all);
     ck_assert_uint_eq(atomic_load(&lock.state), LOCK_FREE);
 }
-END_TEST
 
-START_TEST(try_says_who_has_it)
+TEST(try_says_who_has_it)
 {
     ck_assert(lock_try(&lock));
     ck_assert(!lock_try(&lock));
@@ -119,7 +113,6 @@ START_TEST(try_says_who_has_it)
     lock_reset(&lock);
     ck_assert(lock_try(&lock));
 }
-END_TEST
 
 /* --- gates ----------------------------------------------------------------------------------- */
 
@@ -138,7 +131,7 @@ static void *close_gate(void *gate)
 }
 
 /* The closer waits for this thread, which comes to the gates again. */
-START_TEST(who_is_within_passes)
+TEST(who_is_within_passes)
 {
     struct gate *gates[] = {&first, &second, &first};
     pthread_t closers[2];
@@ -157,7 +150,6 @@ START_TEST(who_is_within_passes)
     for (unsigned i = 0; i < 2; i++) pthread_join(closers[i], NULL);
     ck_assert_uint_eq(lock_depth, 0);
 }
-END_TEST
 
 static void *pass_both(void *arg)
 {
@@ -170,7 +162,7 @@ static void *pass_both(void *arg)
 }
 
 /* Who has closed the second gate does not wait for those in the first one, and must not be disturbed. */
-START_TEST(who_is_in_the_first_waits_at_the_second)
+TEST(who_is_in_the_first_waits_at_the_second)
 {
     pthread_t thread;
     gate_close(&second);
@@ -182,15 +174,5 @@ START_TEST(who_is_in_the_first_waits_at_the_second)
     pthread_join(thread, NULL);
     ck_assert(has_passed);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("lock", 20);
-    tcase_add_loop_test(tests, one_at_a_time, 0, WAYS);
-    tcase_add_loop_test(tests, every_sleeper_is_woken, 0, WAYS);
-    tcase_add_test(tests, try_says_who_has_it);
-    tcase_add_test(tests, who_is_within_passes);
-    tcase_add_test(tests, who_is_in_the_first_waits_at_the_second);
-    return run_cases("lock", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -8,16 +8,10 @@
 #include "base/options.h"
 #include "base/report.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 /* --- bitmaps --------------------------------------------------------------------------------- */
 
 /* The steps of fast paths, some of which are single instructions, beside what they stand for. */
-START_TEST(halves_of_bitmaps_are_changed_bit_by_bit)
+TEST(halves_of_bitmaps_are_changed_bit_by_bit)
 {
     static const uint32_t halves[] = {0, 1, 0x80000000, 0xffffffff, 0x5a5a5a5a, 0xa5a5a5a5};
     for (unsigned k = 0; k < sizeof halves / sizeof halves[0]; k++) {
@@ -28,13 +22,11 @@ START_TEST(halves_of_bitmaps_are_changed_bit_by_bit)
         }
     }
 }
-END_TEST
 
-START_TEST(the_first_of_the_bits)
+TEST(the_first_of_the_bits)
 {
     for (unsigned i = 0; i < 64; i++) ck_assert_uint_eq(bitmap_first(~UINT64_C(0) << i), i);
 }
-END_TEST
 
 /* --- options --------------------------------------------------------------------------------- */
 
@@ -45,15 +37,14 @@ static struct options presets(void)
     return options;
 }
 
-START_TEST(options_have_these_presets)
+TEST(options_have_these_presets)
 {
     static const char *const shown[] = {
         "stats=0",       "heaps=cid",          "path=auto",
         "lock=both",     "topology=read",      "empty_fraction=2",
         "slack=4",       "purge_ms=500",       "purge_thread=auto",
         "thp=grown",     "memory_limit=purge", "ask=none",
-        "leaks=0",       "bypass=0",           "redzone=0",
-        "harden=0",
+        "leaks=0",       "bypass=0",           "harden=0",
 #ifdef REAP_DEBUG
         "walk_steps=16",
 #endif
@@ -67,9 +58,8 @@ START_TEST(options_have_these_presets)
     }
     ck_assert_uint_eq(i, sizeof shown / sizeof shown[0]);
 }
-END_TEST
 
-START_TEST(each_option_takes_what_its_bounds_allow)
+TEST(each_option_takes_what_its_bounds_allow)
 {
     struct options o = presets();
     static const struct {
@@ -120,7 +110,6 @@ START_TEST(each_option_takes_what_its_bounds_allow)
         ck_assert_msg(*(unsigned *)((char *)&o + good[i].at) == good[i].value, "%s", good[i].text);
     }
 }
-END_TEST
 
 static void parse(void *list)
 {
@@ -129,7 +118,7 @@ static void parse(void *list)
     report_line("%u", complaints);
 }
 
-START_TEST(each_bad_item_gives_one_line_and_changes_nothing)
+TEST(each_bad_item_gives_one_line_and_changes_nothing)
 {
     static const struct {
         const char *list, *text;
@@ -199,9 +188,8 @@ START_TEST(each_bad_item_gives_one_line_and_changes_nothing)
         ck_assert_msg(memcmp(&o, &before, sizeof o) == 0, "%s", bad[i].list);
     }
 }
-END_TEST
 
-START_TEST(the_rest_of_a_broken_list_counts)
+TEST(the_rest_of_a_broken_list_counts)
 {
     static const struct {
         const char *list;
@@ -226,9 +214,8 @@ START_TEST(the_rest_of_a_broken_list_counts)
         ck_assert_msg(o.slack == (strstr(lists[i].list, "slack") != NULL ? 7 : 4), "%s", lists[i].list);
     }
 }
-END_TEST
 
-START_TEST(a_long_item_is_cut_in_the_complaint)
+TEST(a_long_item_is_cut_in_the_complaint)
 {
     char list[5000];
     memset(list, 'x', sizeof list - 1);
@@ -237,9 +224,8 @@ START_TEST(a_long_item_is_cut_in_the_complaint)
     ck_assert_uint_eq(lines_of(said.text), 2);
     ck_assert_uint_lt(strlen(said.text), 200);
 }
-END_TEST
 
-START_TEST(the_environment_is_read)
+TEST(the_environment_is_read)
 {
     setenv("REAP_OPTIONSX", "slack=9", 1);
     setenv("REAP_OPTIONS", "slack=7,purge_ms=5", 1);
@@ -248,9 +234,8 @@ START_TEST(the_environment_is_read)
     ck_assert_uint_eq(options.purge_ms, 5);
     ck_assert_uint_eq(options.empty_fraction, 2);
 }
-END_TEST
 
-START_TEST(what_was_given_is_shown)
+TEST(what_was_given_is_shown)
 {
     char item[64];
     setenv("REAP_OPTIONS", "heaps=dynamic:64,topology=0.0:1.0,slack=3", 1);
@@ -261,7 +246,6 @@ START_TEST(what_was_given_is_shown)
     ck_assert(options_show(4, item, sizeof item));
     ck_assert_str_eq(item, "topology=given");
 }
-END_TEST
 
 static void read_without_environ(void *list)
 {
@@ -272,16 +256,15 @@ static void read_without_environ(void *list)
     report_line("%u", options.slack);
 }
 
-START_TEST(without_environ_the_kernels_copy_is_read)
+TEST(without_environ_the_kernels_copy_is_read)
 {
     struct outcome said = run_child(read_without_environ, NULL);
     ck_assert_str_eq(said.text, "reap: 4\n");
 }
-END_TEST
 
 /* --- report ---------------------------------------------------------------------------------- */
 
-START_TEST(formats)
+TEST(formats)
 {
     char text[128];
     const char *volatile null = NULL;
@@ -295,9 +278,8 @@ START_TEST(formats)
     ck_assert_str_eq(text, "abc|abcdef|7");
     ck_assert_uint_eq(n, strlen(text));
 }
-END_TEST
 
-START_TEST(bytes_have_a_unit_beside_them)
+TEST(bytes_have_a_unit_beside_them)
 {
     char text[REPORT_BYTES];
     ck_assert_str_eq(report_bytes(text, 10239, "bytes"), "10239 bytes");
@@ -307,9 +289,8 @@ START_TEST(bytes_have_a_unit_beside_them)
     ck_assert_str_eq(report_bytes(text, (size_t)5 << 30, ""), "5368709120 (5.0 GiB)");
     ck_assert_str_eq(report_bytes(text, SIZE_MAX, "bytes"), "18446744073709551615 bytes (16777215.9 TiB)");
 }
-END_TEST
 
-START_TEST(a_buffer_too_small_is_terminated_and_not_overrun)
+TEST(a_buffer_too_small_is_terminated_and_not_overrun)
 {
     for (size_t size = 1; size < 12; size++) {
         char text[16];
@@ -321,7 +302,6 @@ START_TEST(a_buffer_too_small_is_terminated_and_not_overrun)
         for (size_t i = size; i < sizeof text; i++) ck_assert_int_eq(text[i], '#');
     }
 }
-END_TEST
 
 static void say_much(void *arg)
 {
@@ -335,7 +315,7 @@ static void say_much(void *arg)
     report_line("the next line");
 }
 
-START_TEST(a_long_line_is_cut_and_stays_one_line)
+TEST(a_long_line_is_cut_and_stays_one_line)
 {
     struct outcome said = run_child(say_much, NULL);
     ck_assert_int_eq(said.status, 0);
@@ -344,21 +324,17 @@ START_TEST(a_long_line_is_cut_and_stays_one_line)
     ck_assert_int_eq(end - said.text, 510); /* and the newline; line[] holds a terminator too */
     ck_assert_str_eq(end + 1, "reap: the next line\n");
 }
-END_TEST
 
 static void misuse(void *pointer) { report_misuse("someCall", pointer, "was wrong"); }
 
 static void misuse_of(void *pointer) { report_misuse_of("someCall", pointer, "belongs to", "another"); }
 
-START_TEST(misuse_is_one_line_and_abort)
+TEST(misuse_is_one_line_and_abort)
 {
     void *pointer = (void *)0x1234;
-    struct outcome said = run_child(misuse, pointer);
-    ck_assert(is_misuse(&said, "someCall", pointer, "was wrong"));
-    said = run_child(misuse_of, pointer);
-    ck_assert(is_misuse(&said, "someCall", pointer, "belongs to another"));
+    assert_misuse(misuse, pointer, "someCall", "was wrong");
+    assert_misuse(misuse_of, pointer, "someCall", "belongs to another");
 }
-END_TEST
 
 /* --- list ------------------------------------------------------------------------------------ */
 
@@ -379,7 +355,7 @@ static void assert_list(const struct list *list, struct list_node *nodes, const 
     ck_assert_int_eq(list_is_empty(list), count == 0);
 }
 
-START_TEST(lists_keep_their_order)
+TEST(lists_keep_their_order)
 {
     uint64_t random = random_seed();
     struct list list = {NULL};
@@ -405,27 +381,5 @@ START_TEST(lists_keep_their_order)
         assert_list(&list, nodes, order, count);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *parsing = new_case("options", 20), *reporting = new_case("report", 20),
-          *lists = new_case("list", 20), *bits = new_case("bitmap", 20);
-    tcase_add_test(bits, halves_of_bitmaps_are_changed_bit_by_bit);
-    tcase_add_test(bits, the_first_of_the_bits);
-    tcase_add_test(parsing, options_have_these_presets);
-    tcase_add_test(parsing, each_option_takes_what_its_bounds_allow);
-    tcase_add_test(parsing, each_bad_item_gives_one_line_and_changes_nothing);
-    tcase_add_test(parsing, the_rest_of_a_broken_list_counts);
-    tcase_add_test(parsing, a_long_item_is_cut_in_the_complaint);
-    tcase_add_test(parsing, the_environment_is_read);
-    tcase_add_test(parsing, what_was_given_is_shown);
-    tcase_add_test(parsing, without_environ_the_kernels_copy_is_read);
-    tcase_add_test(reporting, formats);
-    tcase_add_test(reporting, bytes_have_a_unit_beside_them);
-    tcase_add_test(reporting, a_buffer_too_small_is_terminated_and_not_overrun);
-    tcase_add_test(reporting, a_long_line_is_cut_and_stays_one_line);
-    tcase_add_test(reporting, misuse_is_one_line_and_abort);
-    tcase_add_test(lists, lists_keep_their_order);
-    return run_cases("words", parsing, reporting, lists, bits, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -6,17 +6,8 @@
 #include "base/options.h"
 #include "heap/heap_policy.h"
 #include "heap/heap_table.h"
-#include "hoard.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static void use_options(const char *text)
 {
@@ -38,7 +29,7 @@ static unsigned heap_of_next(void) { return heap_under(hoard_malloc(40)); }
 
 enum { ROUNDS = 5 };
 
-START_TEST(dynamic_gives_the_next_heap_after_n)
+TEST(dynamic_gives_the_next_heap_after_n, .times = 4)
 {
     static const unsigned counts[] = {1, 2, 7, 100};
     char text[32];
@@ -52,10 +43,9 @@ START_TEST(dynamic_gives_the_next_heap_after_n)
         ck_assert_uint_eq(heap_of_next(), (first + (n > 1 ? (i - 1) / n + 1 : i + 1)) % heaps);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
 /* Reallocation and calloc allocate too; free does not. */
-START_TEST(frees_do_not_count)
+TEST(frees_do_not_count)
 {
     use_options("heaps=dynamic:3");
     void *blocks[9];
@@ -66,7 +56,6 @@ START_TEST(frees_do_not_count)
     for (unsigned i = 0; i < 9; i++) heaps[i] = heap_under(blocks[i]);
     for (unsigned i = 1; i < 9; i++) ck_assert_int_eq(heaps[i] != heaps[i - 1], i % 3 == 1);
 }
-END_TEST
 
 static void *next_heap(void *arg)
 {
@@ -79,28 +68,22 @@ static void *next_heap(void *arg)
 
 static unsigned next_heap_of_a_thread(void *(*fn)(void *))
 {
-    pthread_t thread;
-    void *heap;
-    ck_assert_int_eq(pthread_create(&thread, NULL, fn, NULL), 0);
-    pthread_join(thread, &heap);
-    return (unsigned)(uintptr_t)heap;
+    return (unsigned)(uintptr_t)in_thread(fn, NULL);
 }
 
-START_TEST(threads_are_dealt_onto_2p_heaps)
+TEST(threads_are_dealt_onto_2p_heaps, .times = 2)
 {
     use_options(_i == 0 ? "path=locked" : "path=locked,heaps=cpu");
     unsigned heaps = 2 * cpu.count;
     for (unsigned i = 1; i < 3 * heaps; i++) ck_assert_uint_eq(next_heap_of_a_thread(next_heap), i % heaps);
 }
-END_TEST
 
-START_TEST(there_is_a_single_heap)
+TEST(there_is_a_single_heap)
 {
     use_options("heaps=single");
     for (unsigned i = 0; i < 20; i++) ck_assert_uint_eq(next_heap_of_a_thread(next_heap), 0);
     ck_assert_uint_eq(heap_totals().heaps, 1);
 }
-END_TEST
 
 /* --- by core --------------------------------------------------------------------------------- */
 
@@ -108,7 +91,7 @@ static __thread uint32_t acted_cpu; /* the CPU that this thread says it is on */
 
 static void act_as_cpus(void) { cpu.now_at = (char *)&acted_cpu - (char *)__builtin_thread_pointer(); }
 
-START_TEST(siblings_share_a_heap)
+TEST(siblings_share_a_heap)
 {
     static const unsigned cores[] = {0, 1, 2, 3, 0, 1, 2, 3};
     use_options("heaps=core,topology=0.0:1.0:2.1:3.1:0.0:1.0:2.1:3.1");
@@ -124,9 +107,8 @@ START_TEST(siblings_share_a_heap)
     acted_cpu = UINT32_MAX;
     ck_assert_uint_eq(heap_of_next(), 0);
 }
-END_TEST
 
-START_TEST(the_core_is_that_of_the_cpu_below)
+TEST(the_core_is_that_of_the_cpu_below, .times = 2)
 {
     use_options("heaps=core");
     cpu_set_t allowed;
@@ -143,7 +125,6 @@ START_TEST(the_core_is_that_of_the_cpu_below)
         ck_assert_uint_le(heap_of_next(), c); /* the least of the siblings */
     }
 }
-END_TEST
 
 /* --- a thread's own -------------------------------------------------------------------------- */
 
@@ -173,7 +154,7 @@ static void run_generation(void)
     for (unsigned i = 0; i < AT_ONCE; i++) pthread_join(visitors[i].thread, NULL);
 }
 
-START_TEST(each_living_thread_has_its_own)
+TEST(each_living_thread_has_its_own)
 {
     use_options("heaps=thread");
     pthread_barrier_init(&all_here, NULL, AT_ONCE);
@@ -194,11 +175,10 @@ START_TEST(each_living_thread_has_its_own)
     ck_assert_uint_eq(heap_totals().heaps, AT_ONCE + 1);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
 /* A thread for whose heap there was no memory has its id all the same. malloc makes the heap later; a free
  * does not, since it holds another heap's lock. */
-START_TEST(a_free_makes_no_heap)
+TEST(a_free_makes_no_heap)
 {
     use_options("path=locked");
     void *block = hoard_malloc(20000);
@@ -209,7 +189,6 @@ START_TEST(a_free_makes_no_heap)
     ck_assert_uint_eq(heap_totals().heaps, 1);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
 static sem_t may_go_on, has_come;
 static void *kept[OF_EACH];
@@ -228,19 +207,16 @@ static void *free_kept(void *arg)
 
 /* The memory of an ended thread is for all: one that asks for much afterwards gets it before the OS is asked.
  */
-START_TEST(an_ended_threads_memory_serves_others)
+TEST(an_ended_threads_memory_serves_others)
 {
     use_options("heaps=thread,slack=64");
-    pthread_t thread;
-    pthread_create(&thread, NULL, leave_kept, (void *)(uintptr_t)30000);
-    pthread_join(thread, NULL);
+    in_thread(leave_kept, (void *)(uintptr_t)30000);
     free_kept(NULL);
     size_t before = held_bytes();
     for (unsigned i = 0; i < OF_EACH; i++) ck_assert_ptr_nonnull(hoard_malloc(20000));
     ck_assert_uint_le(held_bytes(), before);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
 static void *hold_an_id(void *arg)
 {
@@ -253,7 +229,7 @@ static void *hold_an_id(void *arg)
 }
 
 /* Others free into the heap of a thread that has ended, while a new one is there already. */
-START_TEST(frees_into_a_heap_that_changed_hands)
+TEST(frees_into_a_heap_that_changed_hands)
 {
     use_options("heaps=thread");
     sem_init(&may_go_on, 0, 0);
@@ -261,8 +237,7 @@ START_TEST(frees_into_a_heap_that_changed_hands)
     pthread_t thread;
     void *old, *new;
     for (unsigned round = 0; round < 20; round++) {
-        pthread_create(&thread, NULL, leave_kept, (void *)(uintptr_t)(16 + 100 * round));
-        pthread_join(thread, &old);
+        old = in_thread(leave_kept, (void *)(uintptr_t)(16 + 100 * round));
         pthread_create(&thread, NULL, hold_an_id, NULL);
         sem_wait(&has_come);
         free_kept(NULL);
@@ -272,7 +247,6 @@ START_TEST(frees_into_a_heap_that_changed_hands)
         ck_assert_ptr_eq(old, new);
     }
 }
-END_TEST
 
 /* Destructors of thread-specific data allocate and free in every round that libc runs them. A thread that
  * starts meanwhile gets another heap. */
@@ -295,7 +269,7 @@ static void *end_busily(void *arg)
     return (void *)heap;
 }
 
-START_TEST(destructors_allocate_from_the_threads_heap)
+TEST(destructors_allocate_from_the_threads_heap)
 {
     use_options("heaps=thread");
     pthread_key_create(&key, allocate_late);
@@ -304,10 +278,9 @@ START_TEST(destructors_allocate_from_the_threads_heap)
     ck_assert_uint_eq(wrong, 0);
     ck_assert_uint_eq(next_heap_of_a_thread(next_heap), heap); /* and comes back all the same */
 }
-END_TEST
 
 /* The child has the heap of the thread that forked; all other ids are to be had again. */
-START_TEST(a_child_has_only_its_own)
+TEST(a_child_has_only_its_own)
 {
     use_options("heaps=thread");
     sem_init(&may_go_on, 0, 0);
@@ -335,10 +308,9 @@ START_TEST(a_child_has_only_its_own)
         ck_assert_uint_eq((uintptr_t)heap, 2 + i);
     }
 }
-END_TEST
 
 /* More threads than ids, as far as the machine lets there be so many: the last ones share a heap. */
-START_TEST(too_many_threads_share_one)
+TEST(too_many_threads_share_one)
 {
     enum { MANY = IDS_MAX + 4 };
     static pthread_t threads[MANY];
@@ -361,23 +333,5 @@ START_TEST(too_many_threads_share_one)
     ck_assert_uint_eq(shared, n > IDS_MAX - 2 ? n - (IDS_MAX - 2) : 0);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
-int main(void)
-{
-    TCase *turn = new_case("turn", 30), *core = new_case("core", 30), *own = new_case("own", 60);
-    tcase_add_loop_test(turn, dynamic_gives_the_next_heap_after_n, 0, 4);
-    tcase_add_test(turn, frees_do_not_count);
-    tcase_add_loop_test(turn, threads_are_dealt_onto_2p_heaps, 0, 2);
-    tcase_add_test(turn, there_is_a_single_heap);
-    tcase_add_test(core, siblings_share_a_heap);
-    tcase_add_loop_test(core, the_core_is_that_of_the_cpu_below, 0, 2);
-    tcase_add_test(own, each_living_thread_has_its_own);
-    tcase_add_test(own, a_free_makes_no_heap);
-    tcase_add_test(own, an_ended_threads_memory_serves_others);
-    tcase_add_test(own, frees_into_a_heap_that_changed_hands);
-    tcase_add_test(own, destructors_allocate_from_the_threads_heap);
-    tcase_add_test(own, a_child_has_only_its_own);
-    tcase_add_test(own, too_many_threads_share_one);
-    return run_cases("assign", turn, core, own, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

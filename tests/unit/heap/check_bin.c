@@ -6,7 +6,7 @@
 
 enum { BINNED = 60 };
 
-START_TEST(bins_know_their_fullest_and_emptiest)
+TEST(bins_know_their_fullest_and_emptiest)
 {
     uint64_t random = random_seed();
     static struct superblock binned[BINNED];
@@ -39,9 +39,8 @@ START_TEST(bins_know_their_fullest_and_emptiest)
         if (most != NULL) ck_assert_uint_eq(most->group, emptiest);
     }
 }
-END_TEST
 
-START_TEST(the_latest_to_change_is_taken_first)
+TEST(the_latest_to_change_is_taken_first)
 {
     static struct superblock binned[3];
     struct bin bin = {0};
@@ -51,12 +50,5 @@ START_TEST(the_latest_to_change_is_taken_first)
     bin_add(&bin, &binned[0], 2);
     ck_assert_ptr_eq(bin_fullest(&bin, 1), &binned[0]);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *bins = new_case("bin", 30);
-    tcase_add_test(bins, bins_know_their_fullest_and_emptiest);
-    tcase_add_test(bins, the_latest_to_change_is_taken_first);
-    return run_cases("bin", bins, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -4,11 +4,6 @@
 #include "support/check_backend.h"
 
 #include "heap/heap_table.h"
-#include "hoard.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 
 enum {
     SIZE = 64,
@@ -25,7 +20,7 @@ static void allocate_all(void)
 }
 
 /* Each superblock costs one slow malloc, and a free that takes one to its next eighth is a slow one. */
-START_TEST(one_thread)
+TEST(one_thread, .times = PATHS)
 {
     use_path(_i, NULL);
     pin_to(0);
@@ -44,10 +39,9 @@ START_TEST(one_thread)
     ck_assert_uint_le(empty.slow_frees, SUPERBLOCKS * GROUP_EMPTY);
     ck_assert_uint_eq(empty.transfers, SUPERBLOCKS - empty.superblocks); /* each that is here no more */
 }
-END_TEST
 
 /* Superblocks that go to the global heap and come back are counted each way. */
-START_TEST(there_and_back)
+TEST(there_and_back, .times = PATHS)
 {
     use_path(_i, NULL);
     pin_to(0);
@@ -71,7 +65,6 @@ START_TEST(there_and_back)
     ck_assert_uint_gt(taken.slow_mallocs, given.slow_mallocs);
     for (unsigned i = 0; i < live; i++) hoard_free(blocks[i]);
 }
-END_TEST
 
 static _Atomic unsigned stage;
 
@@ -85,7 +78,7 @@ static void *produce(void *arg)
     return arg;
 }
 
-START_TEST(another_threads_blocks)
+TEST(another_threads_blocks, .times = PATHS)
 {
     needs_cpus(2);
     use_path(_i, NULL);
@@ -111,13 +104,5 @@ START_TEST(another_threads_blocks)
     ck_assert_uint_le(remote, BLOCKS);
     if (_i == 1) ck_assert_uint_eq(remote, BLOCKS);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("counts", 30);
-    tcase_add_loop_test(tests, one_thread, 0, PATHS);
-    tcase_add_loop_test(tests, there_and_back, 0, PATHS);
-    tcase_add_loop_test(tests, another_threads_blocks, 0, PATHS);
-    return run_cases("counts", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

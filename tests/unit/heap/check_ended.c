@@ -3,12 +3,6 @@
 #include "support/check_backend.h"
 
 #include "heap/heap_table.h"
-#include "hoard.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 
 enum { LEFT = 32 << 10, LEFT_SIZE = 1024, LEFT_BYTES = LEFT * LEFT_SIZE }; /* 32 MiB */
 
@@ -41,7 +35,7 @@ static void **fresh_blocks(size_t size, size_t bytes)
     return blocks;
 }
 
-START_TEST(memory_of_an_ended_thread_serves_others)
+TEST(memory_of_an_ended_thread_serves_others, .times = POLICIES)
 {
     use_path(_i, NULL);
     let_another(leave_behind, LEFT_SIZE);
@@ -50,11 +44,10 @@ START_TEST(memory_of_an_ended_thread_serves_others)
     fresh_blocks(512, LEFT_BYTES);
     ck_assert_uint_le(held_bytes(), before + before / 8 + 4 * MIB);
 }
-END_TEST
 
 /* Freed bit by bit, with mallocs in between that take notice: what is left at the end is never enough to be
  * noticed by its amount, but nothing lives there any more. */
-START_TEST(what_is_wholly_free_is_noticed)
+TEST(what_is_wholly_free_is_noticed, .times = POLICIES)
 {
     use_path(_i, NULL);
     let_another(leave_behind, LEFT_SIZE);
@@ -72,11 +65,10 @@ START_TEST(what_is_wholly_free_is_noticed)
     fresh_blocks(512, LEFT_BYTES);
     ck_assert_uint_le(held_bytes(), before + before / 8 + 8 * MIB);
 }
-END_TEST
 
 /* Nobody allocates any more, and so nobody's heap looks at what others have freed: the frees do so. In the
  * second half of the runs each superblock loses half of its blocks first, and goes to the global heap. */
-START_TEST(what_is_freed_in_one_burst_goes_back)
+TEST(what_is_freed_in_one_burst_goes_back, .times = 2 * POLICIES)
 {
     unsigned step = _i < POLICIES ? 1 : 2;
     use_path(_i % POLICIES, NULL);
@@ -87,7 +79,6 @@ START_TEST(what_is_freed_in_one_burst_goes_back)
     ck_assert_uint_le(arena_held().now, 12 * MIB);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
 /* A wide superblock is worth as many as it has slots: few of them hold much. */
 enum { WIDE_LEFT = 480, WIDE_SIZE = 64 * KIB };
@@ -101,7 +92,7 @@ static void *leave_wide(void *arg)
     return NULL;
 }
 
-START_TEST(wide_blocks_freed_in_one_burst_go_back)
+TEST(wide_blocks_freed_in_one_burst_go_back, .times = POLICIES)
 {
     use_path(_i, NULL);
     let_another(leave_wide, 0);
@@ -110,7 +101,6 @@ START_TEST(wide_blocks_freed_in_one_burst_go_back)
     ck_assert_uint_le(arena_held().now, 12 * MIB);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
 /* One superblock of each class, all of them active when their thread ended. */
 static void *leave_each_class(void *arg)
@@ -122,7 +112,7 @@ static void *leave_each_class(void *arg)
     return NULL;
 }
 
-START_TEST(active_superblocks_of_an_ended_thread_come_back)
+TEST(active_superblocks_of_an_ended_thread_come_back, .times = PATHS + 2)
 {
     use_path(_i, "slack=0");
     needs_cpus(2); /* or both threads have one heap */
@@ -135,9 +125,8 @@ START_TEST(active_superblocks_of_an_ended_thread_come_back)
     fresh_blocks(CLASS_SIZE_MAX, 30 * SUPERBLOCK); /* as many as there are to have */
     ck_assert_uint_le(held_bytes(), before + 4 * SUPERBLOCK);
 }
-END_TEST
 
-START_TEST(trimming_takes_all_that_is_free_everywhere)
+TEST(trimming_takes_all_that_is_free_everywhere, .times = POLICIES)
 {
     use_path(_i, NULL);
     let_another(leave_behind, LEFT_SIZE);
@@ -151,7 +140,6 @@ START_TEST(trimming_takes_all_that_is_free_everywhere)
     ck_assert_uint_eq(held_bytes(), 0);
     ck_assert_int_eq(hoard_trim(0), 0);
 }
-END_TEST
 
 /* --- many short threads ----------------------------------------------------------------------- */
 
@@ -168,7 +156,7 @@ static void *live_shortly(void *arg)
     return NULL;
 }
 
-START_TEST(short_threads_leave_nothing)
+TEST(short_threads_leave_nothing, .times = POLICIES)
 {
     use_path(_i, NULL);
     static void *blocks[AT_ONCE][OF_EACH];
@@ -192,17 +180,5 @@ START_TEST(short_threads_leave_nothing)
     ck_assert_uint_eq(live_bytes(), 0);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("ended", 60);
-    tcase_add_loop_test(tests, memory_of_an_ended_thread_serves_others, 0, POLICIES);
-    tcase_add_loop_test(tests, what_is_wholly_free_is_noticed, 0, POLICIES);
-    tcase_add_loop_test(tests, what_is_freed_in_one_burst_goes_back, 0, 2 * POLICIES);
-    tcase_add_loop_test(tests, wide_blocks_freed_in_one_burst_go_back, 0, POLICIES);
-    tcase_add_loop_test(tests, active_superblocks_of_an_ended_thread_come_back, 0, PATHS + 2);
-    tcase_add_loop_test(tests, trimming_takes_all_that_is_free_everywhere, 0, POLICIES);
-    tcase_add_loop_test(tests, short_threads_leave_nothing, 0, POLICIES);
-    return run_cases("ended", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -5,29 +5,17 @@
 #include "arena/arena_table.h"
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
-#include "hoard.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { THREADS = 3, MINE = 2000, OF_PARENT = 20000, FORKS = 25 };
 
-static _Atomic bool stop;
 static _Atomic unsigned ready;
-static pthread_t threads[THREADS];
 static void *of_parent[OF_PARENT];
 
 static void *churn(void *arg)
 {
     uint64_t random = (uintptr_t)arg * 7919 + 1;
     static __thread void *mine[MINE];
-    for (unsigned step = 0; !stop; step++) {
+    for (unsigned step = 0; !is_over; step++) {
         unsigned i = random_below(&random, MINE);
         hoard_free(mine[i]);
         mine[i] = random_below(&random, 3) ? hoard_malloc(random_below(&random, 3000)) : NULL;
@@ -83,26 +71,15 @@ static void be_a_child(void)
     _exit(0);
 }
 
-static void start_threads(void)
-{
-    for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, churn, (void *)i);
-    while (ready < THREADS) sched_yield();
-}
-
-static void stop_threads(void)
-{
-    stop = true;
-    for (unsigned i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-}
-
-START_TEST(a_child_goes_on)
+TEST(a_child_goes_on, .times = POLICIES)
 {
     use_path(_i, NULL);
     for (unsigned i = 0; i < OF_PARENT; i++) {
         of_parent[i] = hoard_malloc(8 + i % 700);
         *(unsigned *)of_parent[i] = i;
     }
-    start_threads();
+    for (uintptr_t i = 0; i < THREADS; i++) start_threads(1, churn, (void *)i);
+    while (ready < THREADS) sched_yield();
     unsigned forks = shorter(_i < PATHS ? FORKS : FORKS / 5, 2);
     for (unsigned n = 0; n < forks; n++) {
         pid_t pid = fork();
@@ -115,19 +92,17 @@ START_TEST(a_child_goes_on)
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
         ck_assert_msg(status == 0, "fork %u: status %x", n, (unsigned)status);
     }
-    stop_threads();
+    end_threads();
     for (unsigned i = 0; i < OF_PARENT; i++) hoard_free(of_parent[i]);
     ck_assert_uint_eq(live_bytes(), 0);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
 /* --- what stays behind on heaps that have no threads any more ---------------------------------- */
 
 enum { KEPT = 20000, KEPT_SIZE = 1000 };
 
 static void *kept[KEPT];
-static _Atomic bool may_end;
 
 /* A fifth is free then: what a heap may keep for itself. Under load a thread may get another heap's id on its
  * way. What it frees then is pending, too little to be looked at, and perhaps on the heap that is the child's
@@ -149,7 +124,7 @@ static void *keep(void *arg)
     pin_to(1);
     while (!keep_on_one_heap()) hoard_trim(0);
     ready++;
-    while (!may_end) usleep(1000);
+    while (!is_over) usleep(1000);
     return NULL;
 }
 
@@ -169,19 +144,16 @@ static void use_what_was_left(void *arg)
     expect(heap_is_valid(), "accounts are wrong");
 }
 
-START_TEST(the_child_uses_what_was_left_behind)
+TEST(the_child_uses_what_was_left_behind, .times = POLICIES)
 {
     use_path(_i, NULL);
     hoard_free(hoard_malloc(1));
-    pthread_create(&threads[0], NULL, keep, NULL);
+    start_threads(1, keep, NULL);
     while (ready == 0) sched_yield(); /* running, so that the other has another id */
     pin_to(0);
-    struct outcome said = run_child(use_what_was_left, NULL);
-    ck_assert_msg(said.status == 0, "%s", said.text);
-    may_end = true;
-    pthread_join(threads[0], NULL);
+    assert_ends_well(use_what_was_left, NULL);
+    end_threads();
 }
-END_TEST
 
 /* --- a thread of the parent that was about to post -------------------------------------------- */
 
@@ -198,32 +170,28 @@ static void see_that_it_is_posted(void *sb)
     if (atomic_load(&heap->queued) != sb || atomic_load(&((struct superblock *)sb)->queued) == 0) _exit(3);
 }
 
-START_TEST(the_child_has_what_was_posted)
+TEST(the_child_has_what_was_posted, .times = POLICIES)
 {
     use_path(_i, NULL);
     void *block = hoard_malloc(64);
     heap_enqueue(superblock_of(block));
-    struct outcome said = run_child(see_that_it_is_posted, superblock_of(block));
-    ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
+    assert_ends_well(see_that_it_is_posted, superblock_of(block));
     hoard_free(block);
 }
-END_TEST
 
 /* In the parent a superblock is marked as queued and on no list yet when another thread forks. */
-START_TEST(the_child_posts_what_was_only_marked)
+TEST(the_child_posts_what_was_only_marked, .times = POLICIES)
 {
     use_path(_i, NULL);
     void *block = hoard_malloc(64);
     struct superblock *sb = superblock_of(block);
     atomic_store(&sb->queued, 1);
-    struct outcome said = run_child(post_in_child, sb);
-    ck_assert_msg(said.status == 0, "status %x: %s", (unsigned)said.status, said.text);
+    assert_ends_well(post_in_child, sb);
     atomic_store(&sb->queued, 0);
     heap_enqueue(sb); /* the mark is what this test takes it for */
     ck_assert_int_eq(atomic_load(&sb->queued), 1);
     hoard_free(block);
 }
-END_TEST
 
 /* --- a library before libc, which allocates within a call of malloc's ------------------------ */
 
@@ -277,12 +245,12 @@ static void *come_to_libc(void *gate)
 }
 
 /* The fork waits for the thread in the gate, which needs locks and gates that the fork wants. */
-START_TEST(a_fork_waits_for_a_nested_malloc)
+TEST(a_fork_waits_for_a_nested_malloc, .times = 2 * POLICIES)
 {
     struct gate *gates[] = {&heap_transit, &arenas.gate};
     use_path(_i / 2, NULL);
     hoard_free(hoard_malloc(1));
-    pthread_create(&threads[0], NULL, come_to_libc, gates[_i % 2]);
+    start_threads(1, come_to_libc, gates[_i % 2]);
     while (ready == 0) sched_yield();
     pid_t pid = fork();
     if (pid == 0) {
@@ -293,18 +261,8 @@ START_TEST(a_fork_waits_for_a_nested_malloc)
     int status;
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
-    pthread_join(threads[0], NULL);
+    end_threads();
     ck_assert(heap_is_valid());
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("fork", 90), *nested = new_case("nested", 20);
-    tcase_add_loop_test(nested, a_fork_waits_for_a_nested_malloc, 0, 2 * POLICIES);
-    tcase_add_loop_test(tests, a_child_goes_on, 0, POLICIES);
-    tcase_add_loop_test(tests, the_child_uses_what_was_left_behind, 0, POLICIES);
-    tcase_add_loop_test(tests, the_child_has_what_was_posted, 0, POLICIES);
-    tcase_add_loop_test(tests, the_child_posts_what_was_only_marked, 0, POLICIES);
-    return run_cases("fork", tests, nested, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.seconds = 90}); }

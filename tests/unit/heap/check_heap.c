@@ -6,15 +6,9 @@
 #include "heap/heap_reclaim.h"
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
-#include "hoard.h"
 #include "support/step.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <stdatomic.h>
-#include <string.h>
 
 /* --- accounts -------------------------------------------------------------------------------- */
 
@@ -52,7 +46,7 @@ static size_t random_size(uint64_t *random)
 
 /* A thread that moves between CPUs leaves superblocks on several heaps, so that some are freed into from
  * outside; only where there is one heap is each free regrouped at once. */
-START_TEST(accounts_add_up_under_any_load)
+TEST(accounts_add_up_under_any_load, .times = POLICIES)
 {
     const char *path = use_path(_i, NULL);
     uint64_t random = random_seed();
@@ -73,11 +67,10 @@ START_TEST(accounts_add_up_under_any_load)
     ck_assert_uint_eq(held_bytes(), 0);
     assert_heaps(true);
 }
-END_TEST
 
 /* The bound on what a heap keeps: K superblocks, or f of what it has, whichever is more; what is not
  * recorded, and what is active, is less than an eighth and one superblock a class. */
-START_TEST(what_is_freed_leaves_the_heap)
+TEST(what_is_freed_leaves_the_heap, .times = 3 * PATHS)
 {
     static const char *const settings[] = {"slack=0,empty_fraction=1", "slack=4,empty_fraction=2",
                                            "slack=16,empty_fraction=4"};
@@ -99,10 +92,9 @@ START_TEST(what_is_freed_leaves_the_heap)
     }
     ck_assert_uint_eq(live_bytes(), 0);
 }
-END_TEST
 
 /* Its frees would go the way of others' if it gave them away. A second heap finds them. */
-START_TEST(a_heap_that_is_alone_keeps_what_is_partly_used)
+TEST(a_heap_that_is_alone_keeps_what_is_partly_used)
 {
     use_path(_i, "path=locked,heaps=single");
     for (unsigned i = 0; i < OBJECTS; i++) objects[i] = hoard_malloc(1000);
@@ -120,7 +112,6 @@ START_TEST(a_heap_that_is_alone_keeps_what_is_partly_used)
     for (unsigned i = 0; i < OBJECTS; i += 20) hoard_free(objects[i]);
     ck_assert_uint_eq(live_bytes(), 0);
 }
-END_TEST
 
 /* --- threads in turn ------------------------------------------------------------------------- */
 
@@ -177,7 +168,7 @@ static void run_players(void *(*fn)(void *), unsigned n)
     for (unsigned i = 0; i < n; i++) pthread_join(threads[i], NULL);
 }
 
-START_TEST(round_robin_does_not_blow_up)
+TEST(round_robin_does_not_blow_up, .times = POLICIES)
 {
     use_path(_i, NULL);
     run_players(play, PLAYERS);
@@ -187,7 +178,6 @@ START_TEST(round_robin_does_not_blow_up)
     for (unsigned i = 0; i < BATCH; i++) hoard_free(batch[i]);
     ck_assert_uint_eq(live_bytes(), 0);
 }
-END_TEST
 
 /* One only allocates, the other only frees, both at once. */
 enum { RING = 1 << 12, MESSAGES = 400000 };
@@ -215,7 +205,7 @@ static void *produce_or_consume(void *arg)
     return NULL;
 }
 
-START_TEST(a_producer_and_a_consumer_stay_flat)
+TEST(a_producer_and_a_consumer_stay_flat, .times = POLICIES)
 {
     use_path(_i, NULL);
     run_players(produce_or_consume, 2);
@@ -223,7 +213,6 @@ START_TEST(a_producer_and_a_consumer_stay_flat)
     ck_assert(heap_is_valid());
     ck_assert_uint_eq(live_bytes(), 0);
 }
-END_TEST
 
 /* --- a row that changes while another thread looks at it ---------------------------------------- */
 
@@ -239,7 +228,7 @@ static void displace_or_not(void)
 
 /* Who has displaced a superblock has it in hand, or on a list. No other may take it from the heap then. (The
  * row is another thread's only where there is no lock; but what looks at it is the same code.) */
-START_TEST(what_is_displaced_just_now_is_not_taken)
+TEST(what_is_displaced_just_now_is_not_taken)
 {
     use_path(2, NULL);
     struct superblock *sb = superblock_of(hoard_malloc(1000));
@@ -260,7 +249,6 @@ START_TEST(what_is_displaced_just_now_is_not_taken)
     *row_slot = heap_entry(sb);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
 /* --- errno ------------------------------------------------------------------------------------- */
 
@@ -273,20 +261,15 @@ static void *free_first(void *block)
 }
 
 /* The first that a thread does on a CPU, whose heap is made then, and is asked for its memory. */
-START_TEST(free_keeps_errno)
+TEST(free_keeps_errno, .times = POLICIES)
 {
-    pthread_t thread;
-    void *changed;
     use_path(_i, NULL);
     pin_to(0);
     hoard_free(hoard_malloc(1000)); /* the next one is not the first there */
     void *block = memset(hoard_malloc(1000), 1, 1000);
-    ck_assert_int_eq(pthread_create(&thread, NULL, free_first, block), 0);
-    pthread_join(thread, &changed);
-    ck_assert_ptr_null(changed);
+    ck_assert_ptr_null(in_thread(free_first, block));
     ck_assert_uint_eq(live_bytes(), 0);
 }
-END_TEST
 
 /* --- locks that stay held ---------------------------------------------------------------------- */
 
@@ -316,7 +299,7 @@ static void *hold(void *global)
 }
 
 /* Mallocs get superblocks from elsewhere meanwhile, up to what detours allow, and frees leave what is due. */
-START_TEST(nobody_waits_for_who_holds_a_lock)
+TEST(nobody_waits_for_who_holds_a_lock, .times = 4)
 {
     enum { SIZE = 1024, BLOCKS = HEAP_DETOURS / 2 * (SUPERBLOCK / SIZE) };
     pthread_t holder;
@@ -337,19 +320,5 @@ START_TEST(nobody_waits_for_who_holds_a_lock)
     hoard_trim(0);
     ck_assert_uint_eq(held_bytes(), 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *accounts = new_case("accounts", 60), *blowup = new_case("blowup", 60),
-          *held = new_case("held", 10);
-    tcase_add_loop_test(accounts, accounts_add_up_under_any_load, 0, POLICIES);
-    tcase_add_loop_test(accounts, what_is_freed_leaves_the_heap, 0, 3 * PATHS);
-    tcase_add_loop_test(accounts, a_heap_that_is_alone_keeps_what_is_partly_used, 0, 1);
-    tcase_add_test(accounts, what_is_displaced_just_now_is_not_taken);
-    tcase_add_loop_test(blowup, round_robin_does_not_blow_up, 0, POLICIES);
-    tcase_add_loop_test(blowup, a_producer_and_a_consumer_stay_flat, 0, POLICIES);
-    tcase_add_loop_test(accounts, free_keeps_errno, 0, POLICIES);
-    tcase_add_loop_test(held, nobody_waits_for_who_holds_a_lock, 0, 4);
-    return run_cases("heap", accounts, blowup, held, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

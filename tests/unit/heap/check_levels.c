@@ -9,12 +9,6 @@
 #include "heap/heap_policy.h"
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
-#include "hoard.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 enum { CPUS = 8 };
 
@@ -51,7 +45,7 @@ enum { CLASS = 4, OTHER = 9 };
 static struct superblock *new_superblock(unsigned class, unsigned live)
 {
     bool clean;
-    struct superblock *sb = arena_take(1, 1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
+    struct superblock *sb = arena_take(1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
     ck_assert_ptr_nonnull(sb);
     superblock_format(sb, class);
     sb->role = (union superblock_role){.owner = OWNER_NONE, .heap = HEAP_NONE};
@@ -86,7 +80,7 @@ static unsigned count_on(unsigned on, unsigned class)
     return n;
 }
 
-START_TEST(what_is_given_is_had_near)
+TEST(what_is_given_is_had_near, .times = PATHS)
 {
     start(_i, TWO_CACHES);
     for (unsigned giver = 0; giver < CPUS; giver++)
@@ -99,9 +93,8 @@ START_TEST(what_is_given_is_had_near)
             ck_assert_uint_eq(superblock_live(sb), 1);
         }
 }
-END_TEST
 
-START_TEST(an_empty_one_serves_any_class_near)
+TEST(an_empty_one_serves_any_class_near, .times = PATHS)
 {
     static const unsigned classes[] = {1, CLASS, OTHER, CLASS_WIDE - 1, CLASS_CHUNK};
     start(_i, TWO_CACHES);
@@ -115,9 +108,8 @@ START_TEST(an_empty_one_serves_any_class_near)
         ck_assert_int_eq(sb->kind, classes[i] >= CLASS_CHUNK ? SLOT_CHUNKS : SLOT_BLOCKS);
     }
 }
-END_TEST
 
-START_TEST(what_is_too_much_goes_up)
+TEST(what_is_too_much_goes_up, .times = PATHS)
 {
     start(_i, TWO_CACHES);
     for (unsigned i = 0; i < 40; i++) give_on(i % 4, new_superblock(CLASS, 1));
@@ -129,10 +121,9 @@ START_TEST(what_is_too_much_goes_up)
     ck_assert_uint_eq(count_on(5, OTHER), 0);
     ck_assert_uint_eq(count_on(2, OTHER), GLOBAL_HEAP_CACHE_MAX);
 }
-END_TEST
 
 /* What nobody near asks for does not keep out what they trade. */
-START_TEST(what_is_not_asked_for_goes_up)
+TEST(what_is_not_asked_for_goes_up, .times = PATHS)
 {
     start(_i, TWO_CACHES);
     for (unsigned i = 0; i < GLOBAL_HEAP_CACHE_MAX; i++)
@@ -141,7 +132,6 @@ START_TEST(what_is_not_asked_for_goes_up)
     ck_assert_uint_eq(count_on(5, CLASS), GLOBAL_HEAP_CACHE_MAX / 2);
     ck_assert_uint_eq(count_on(1, OTHER), 3 * GLOBAL_HEAP_CACHE_MAX);
 }
-END_TEST
 
 /* A superblock with two blocks, which its heap gave to the top, and CPU 5 took from there. */
 static struct superblock *taken_from_the_top(void *blocks[2])
@@ -165,7 +155,7 @@ static void free_both(struct superblock *sb, void *blocks[2])
 }
 
 /* A free from anywhere finds the superblock where it lies; the last one has it be empty there. */
-START_TEST(frees_reach_what_lies_near)
+TEST(frees_reach_what_lies_near, .times = PATHS)
 {
     start(_i, TWO_CACHES);
     void *blocks[2];
@@ -176,10 +166,9 @@ START_TEST(frees_reach_what_lies_near)
     free_both(sb, blocks);
     ck_assert_ptr_eq(take_on(7, OTHER), sb);
 }
-END_TEST
 
 /* Who gave it has moved to another cache's CPU since, and settled there. */
-START_TEST(frees_reach_what_nobody_has_filed)
+TEST(frees_reach_what_nobody_has_filed, .times = PATHS)
 {
     start(_i, TWO_CACHES);
     void *blocks[2];
@@ -189,89 +178,6 @@ START_TEST(frees_reach_what_nobody_has_filed)
     global_heap_settle();
     free_both(sb, blocks);
 }
-END_TEST
-
-/* --- a whole load ---------------------------------------------------------------------------- */
-
-enum { BLOCKS = 40000, STEPS = 400000, PHASE = 50000, TABLE = 1 << 18 };
-
-static struct block {
-    char *at;
-    size_t size;
-    unsigned heap;
-} blocks[BLOCKS];
-
-/* For each cache line, by its address: how many live blocks have bytes in it, and which heap gave them. Two
- * lines of one place in the table are 16 MiB apart, which is more than this load has. */
-static struct line {
-    uintptr_t line;
-    unsigned live, heap;
-} table[TABLE];
-
-/* Notes that a block lives (or not any more); false when one of another heap lives in one of its lines. */
-static bool note_lines(const struct block *block, int change)
-{
-    bool alone = true;
-    uintptr_t first = (uintptr_t)block->at / LINE, last = ((uintptr_t)block->at + block->size - 1) / LINE;
-    for (uintptr_t line = first; line <= last; line++) {
-        struct line *entry = &table[line % TABLE];
-        if (entry->live != 0 && entry->line != line) continue;
-        if (change > 0 && entry->live != 0 && entry->heap != block->heap) alone = false;
-        if (entry->live == 0) *entry = (struct line){line, 0, block->heap};
-        entry->live += (unsigned)change;
-    }
-    return alone;
-}
-
-/* Under cid any thread may have any id on any CPU. An id keeps its CPU for a while. */
-static void act_as_anybody(uint64_t *random)
-{
-    static unsigned on[CPUS];
-    unsigned id = random_below(random, CPUS);
-    if (random_below(random, 50) == 0) on[id] = random_below(random, CPUS);
-    act(on[id], id);
-}
-
-static const char *wrong; /* ck_assert costs too much for every byte */
-
-static void step(struct block *block, uint64_t *random)
-{
-    static const unsigned sizes[] = {16, 24, 24, 48, 48, 80, 80, 200, 1000};
-    if (block->at == NULL) {
-        size_t size = sizes[random_below(random, 9)];
-        *block = (struct block){hoard_malloc(size), size, acted_id};
-        if (!note_lines(block, 1)) wrong = "two heaps gave out one line";
-        memset(block->at, (int)size & 0xff, size);
-    } else {
-        for (size_t i = 0; i < block->size; i++)
-            if (block->at[i] != (char)block->size) wrong = "a block changed";
-        note_lines(block, -1);
-        hoard_free(block->at);
-        block->at = NULL;
-    }
-}
-
-/* All of it shrinks and swells, so that much goes through the global heap. */
-START_TEST(a_load_on_many_cpus)
-{
-    static const char *const options[] = {TWO_CACHES ",slack=0", ONE_CACHE ",slack=0",
-                                          "slack=1,topology=0.0:1.1:2.2:3.2:4.0:5.1:6.2:7.3"};
-    start(_i % PATHS, options[_i / PATHS]);
-    uint64_t random = random_seed();
-    for (unsigned i = 0; i < steps_of(STEPS); i++) {
-        if (i % 64 == 0) act_as_anybody(&random);
-        struct block *block = &blocks[random_below(&random, BLOCKS)];
-        bool shrinking = i / PHASE % 2 != 0;
-        if ((block->at != NULL) == shrinking || random_below(&random, 4) == 0) step(block, &random);
-        if (i % 5000 == 0) ck_assert(heap_is_valid());
-        if (wrong != NULL) ck_abort_msg("step %u: %s", i, wrong);
-    }
-    for (unsigned i = 0; i < BLOCKS; i++) hoard_free(blocks[i].at);
-    ck_assert_uint_gt(stats_now().transfers, 0);
-    assert_all_comes_back();
-    ck_assert_uint_eq(stats_now().global_superblocks, 0);
-}
-END_TEST
 
 /* --- what it is for, and what it costs ------------------------------------------------------- */
 
@@ -310,6 +216,7 @@ static struct moves run_batches(const char *options, uint64_t random)
 }
 
 struct job {
+    struct moves (*runs)(const char *options, uint64_t random);
     const char *options;
     uint64_t seed;
     struct moves *result;
@@ -318,29 +225,36 @@ struct job {
 static void run_job(void *arg)
 {
     struct job *job = arg;
-    *job->result = run_batches(job->options, job->seed);
+    *job->result = job->runs(job->options, job->seed);
 }
 
-START_TEST(superblocks_stay_near)
+/* What a load does with one cache, and with two. */
+static const struct moves *run_both(struct moves (*runs)(const char *options, uint64_t random),
+                                    const char *one, const char *two)
 {
     struct moves *moves =
         mmap(NULL, 2 * sizeof *moves, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     uint64_t seed = random_seed();
-    struct job one = {ONE_CACHE ",slack=0", seed, &moves[0]}, two = {TWO_CACHES ",slack=0", seed, &moves[1]};
-    ck_assert_int_eq(run_child(run_job, &one).status, 0);
-    ck_assert_int_eq(run_child(run_job, &two).status, 0);
+    assert_ends_well(run_job, (&(struct job){runs, one, seed, &moves[0]}));
+    assert_ends_well(run_job, (&(struct job){runs, two, seed, &moves[1]}));
+    ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_HEAP_CACHE_MAX * SUPERBLOCK);
+    return moves;
+}
+
+TEST(superblocks_stay_near)
+{
+    const struct moves *moves = run_both(run_batches, ONE_CACHE ",slack=0", TWO_CACHES ",slack=0");
     fprintf(stderr, "one level: %u of %u moves were far, %zu held; two: %u of %u, %zu held\n", moves[0].far,
             moves[0].all, moves[0].held, moves[1].far, moves[1].all, moves[1].held);
     ck_assert_uint_gt(moves[0].far, moves[0].all / 3); /* by chance it is 4 of 7 */
     ck_assert_uint_lt(moves[1].far, moves[1].all / 20);
-    ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_HEAP_CACHE_MAX * SUPERBLOCK);
 }
-END_TEST
 
 /* A batch goes round all CPUs, each of which frees what the one before it allocated. With levels no more is
  * held than without, but for what the caches' heaps keep. */
-static struct moves pass_round(const char *options)
+static struct moves pass_round(const char *options, uint64_t unused)
 {
+    (void)unused;
     struct moves moves = {0, 0, 0};
     static void *batch[BATCH];
     start(0, options);
@@ -354,34 +268,6 @@ static struct moves pass_round(const char *options)
     return moves;
 }
 
-static void run_round(void *arg)
-{
-    struct job *job = arg;
-    *job->result = pass_round(job->options);
-}
+TEST(levels_add_a_constant) { run_both(pass_round, ONE_CACHE, TWO_CACHES); }
 
-START_TEST(levels_add_a_constant)
-{
-    struct moves *moves =
-        mmap(NULL, 2 * sizeof *moves, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct job one = {ONE_CACHE, 0, &moves[0]}, two = {TWO_CACHES, 0, &moves[1]};
-    ck_assert_int_eq(run_child(run_round, &one).status, 0);
-    ck_assert_int_eq(run_child(run_round, &two).status, 0);
-    ck_assert_uint_le(moves[1].held, moves[0].held + 2 * GLOBAL_HEAP_CACHE_MAX * SUPERBLOCK);
-}
-END_TEST
-
-int main(void)
-{
-    TCase *hands = new_case("hands", 30), *load = new_case("load", 60), *use = new_case("use", 60);
-    tcase_add_loop_test(hands, what_is_given_is_had_near, 0, PATHS);
-    tcase_add_loop_test(hands, an_empty_one_serves_any_class_near, 0, PATHS);
-    tcase_add_loop_test(hands, what_is_too_much_goes_up, 0, PATHS);
-    tcase_add_loop_test(hands, what_is_not_asked_for_goes_up, 0, PATHS);
-    tcase_add_loop_test(hands, frees_reach_what_lies_near, 0, PATHS);
-    tcase_add_loop_test(hands, frees_reach_what_nobody_has_filed, 0, PATHS);
-    tcase_add_loop_test(load, a_load_on_many_cpus, 0, 3 * PATHS);
-    tcase_add_test(use, superblocks_stay_near);
-    tcase_add_test(use, levels_add_a_constant);
-    return run_cases("levels", hands, load, use, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

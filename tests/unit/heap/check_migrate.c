@@ -4,18 +4,9 @@
  * blocks: at the end every account has to add up. */
 #include "support/check_backend.h"
 
-#include "heap/heap_table.h"
-#include "hoard.h"
+#include "heap/heap_fast.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { THREADS = 8, MAILBOXES = 256, MINE = 200 };
 
@@ -96,7 +87,7 @@ static void shoot_for(uint64_t *random, unsigned ms)
              signals <= SIGNALS || moves <= MOVES);
 }
 
-START_TEST(every_restart_is_right)
+TEST(every_restart_is_right, .times = PATHS)
 {
     const char *path = use_path(_i, NULL);
     uint64_t random = random_seed(), seeds[THREADS];
@@ -117,7 +108,6 @@ START_TEST(every_restart_is_right)
     ck_assert_uint_gt(signals, SIGNALS);
     ck_assert_uint_gt(moves, MOVES);
 }
-END_TEST
 
 /* --- what a fence is for --------------------------------------------------------------------- */
 
@@ -217,23 +207,21 @@ static void assert_fence_ends(void (*what)(void), void (*let)(unsigned id, bool 
     ck_assert_uint_eq(seen, 0);
 }
 
-START_TEST(after_the_fence_no_free_commits)
+TEST(after_the_fence_no_free_commits, .times = 2)
 {
     use_path(_i, NULL);
     needs_rseq();
     needs_cpus(2);
     assert_fence_ends(free_once, set_owner);
 }
-END_TEST
 
-START_TEST(after_the_fence_nothing_is_carved)
+TEST(after_the_fence_nothing_is_carved, .times = 2)
 {
     use_path(_i, NULL);
     needs_rseq();
     needs_cpus(2);
     assert_fence_ends(carve_once, set_active);
 }
-END_TEST
 
 /* One works, the other takes all of its superblocks away, as fast as it can. */
 static void *work(void *arg)
@@ -252,7 +240,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-START_TEST(superblocks_are_pulled_from_under_a_thread)
+TEST(superblocks_are_pulled_from_under_a_thread, .times = PATHS)
 {
     use_path(_i, NULL);
     uint64_t random = random_seed();
@@ -269,14 +257,5 @@ START_TEST(superblocks_are_pulled_from_under_a_thread)
         if (mailboxes[i] != NULL) free_block(mailboxes[i]);
     assert_all_comes_back();
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("migrate", 60);
-    tcase_add_loop_test(tests, every_restart_is_right, 0, PATHS);
-    tcase_add_loop_test(tests, after_the_fence_no_free_commits, 0, 2);
-    tcase_add_loop_test(tests, after_the_fence_nothing_is_carved, 0, 2);
-    tcase_add_loop_test(tests, superblocks_are_pulled_from_under_a_thread, 0, PATHS);
-    return run_cases("migrate", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -2,13 +2,9 @@
 /* check_outbox.c: blocks freed on another heap wait in that heap's batch, and arrive in chains. */
 #include "support/check_backend.h"
 
-#include "heap/heap_table.h"
-#include "hoard.h"
+#include "heap/heap_fast.h"
 
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
+enum { BATCH_PATHS = PATHS - 1 }; /* the locked path has none */
 
 enum { SIZE = 64, FULL = 32, BLOCKS = 5000 };
 
@@ -68,7 +64,7 @@ static bool setup(int path, size_t size, unsigned n)
 
 /* --- tests ----------------------------------------------------------------------------------- */
 
-START_TEST(blocks_wait_until_the_outbox_is_full)
+TEST(blocks_wait_until_the_outbox_is_full, .times = BATCH_PATHS)
 {
     needs(setup(_i, SIZE, 2 * FULL + 1), NO_SECOND);
     needs(free_elsewhere(0, FULL), NO_SECOND);
@@ -81,16 +77,14 @@ START_TEST(blocks_wait_until_the_outbox_is_full)
     ck_assert_uint_eq(live_bytes(), 0);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
-START_TEST(big_blocks_do_not_wait)
+TEST(big_blocks_do_not_wait, .times = BATCH_PATHS)
 {
     needs(setup(_i, SUPERBLOCK / 8 + 1, 3), NO_SECOND);
     needs(free_elsewhere(0, 3), NO_SECOND);
     ck_assert_uint_eq(pending_of(blocks[0]), 3);
     ck_assert_uint_eq(live_bytes(), 0);
 }
-END_TEST
 
 static void *malloc_one(void *size)
 {
@@ -103,7 +97,7 @@ static unsigned carve_of_first(void) { return word_carve(word_read(superblock_of
 
 /* The first block of 256 bytes is carved alone, the next ones four at a time, and two are worth half of
  * that. */
-START_TEST(what_others_freed_serves_before_fresh_blocks)
+TEST(what_others_freed_serves_before_fresh_blocks, .times = BATCH_PATHS)
 {
     needs(setup(_i, 256, 2 * FULL + 1), NO_SECOND);
     struct superblock *sb = superblock_of(blocks[0]);
@@ -123,10 +117,9 @@ START_TEST(what_others_freed_serves_before_fresh_blocks)
     ck_assert_uint_eq(pending_of(blocks[0]), 1);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
 /* Nobody waits for the holder, and nobody goes elsewhere. */
-START_TEST(what_others_freed_waits_while_the_lock_is_held)
+TEST(what_others_freed_waits_while_the_lock_is_held, .times = BATCH_PATHS)
 {
     needs(setup(_i, 256, 2 * FULL + 1), NO_SECOND);
     unsigned carved = carve_of_first();
@@ -139,20 +132,12 @@ START_TEST(what_others_freed_waits_while_the_lock_is_held)
     ck_assert_uint_eq(pending_of(blocks[1]), FULL);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
 /* By a thread on the same CPU, which has the same heap but for bad luck. */
-static void *malloc_elsewhere(size_t size)
-{
-    pthread_t thread;
-    void *block;
-    pthread_create(&thread, NULL, malloc_one, (void *)size);
-    pthread_join(thread, &block);
-    return block;
-}
+static void *malloc_elsewhere(size_t size) { return in_thread(malloc_one, (void *)size); }
 
 /* The latest first, and only where no line is shared: then a block may be anybody's. */
-START_TEST(a_block_that_waits_serves_the_next_malloc_there)
+TEST(a_block_that_waits_serves_the_next_malloc_there, .times = BATCH_PATHS)
 {
     for (size_t size = SIZE; size >= 48; size -= 16) {
         needs(setup(_i, size, 3), NO_SECOND);
@@ -166,10 +151,9 @@ START_TEST(a_block_that_waits_serves_the_next_malloc_there)
         ck_assert_uint_eq(live_bytes(), 0);
     }
 }
-END_TEST
 
 /* More superblocks than are sorted at a time, in any order; and what was freed can be had again. */
-START_TEST(blocks_of_many_superblocks_find_theirs)
+TEST(blocks_of_many_superblocks_find_theirs, .times = BATCH_PATHS)
 {
     needs(setup(_i, 16, 0), NO_SECOND);
     uint64_t random = random_seed();
@@ -191,10 +175,9 @@ START_TEST(blocks_of_many_superblocks_find_theirs)
     hoard_trim(0);
     ck_assert_uint_eq(held_bytes(), 0);
 }
-END_TEST
 
 /* Too few to be looked at by themselves, of a superblock on the global heap. */
-START_TEST(what_waits_there_is_collected_with_all_the_rest)
+TEST(what_waits_there_is_collected_with_all_the_rest, .times = BATCH_PATHS)
 {
     use_path(_i, NULL);
     for (unsigned i = 0; i < 100; i++) blocks[i] = hoard_malloc(SIZE);
@@ -208,27 +191,23 @@ START_TEST(what_waits_there_is_collected_with_all_the_rest)
     for (unsigned i = 5; i < 100; i++) hoard_free(blocks[i]);
     assert_all_comes_back();
 }
-END_TEST
 
-START_TEST(trimming_finds_what_waits)
+TEST(trimming_finds_what_waits, .times = BATCH_PATHS)
 {
     needs(setup(_i, SIZE, FULL), NO_SECOND);
     needs(free_elsewhere(0, FULL), NO_SECOND);
     ck_assert_int_eq(hoard_trim(0), 1);
     ck_assert_uint_eq(held_bytes(), 0);
 }
-END_TEST
 
 static void free_it(void *block) { hoard_free(block); }
 
-START_TEST(a_block_that_waits_is_not_freed_twice)
+TEST(a_block_that_waits_is_not_freed_twice, .times = BATCH_PATHS)
 {
     needs(setup(_i, SIZE, 3), NO_SECOND);
     needs(free_elsewhere(0, 3), NO_SECOND);
-    struct outcome said = run_child(free_it, blocks[1]);
-    ck_assert(is_misuse(&said, "hoard_free", blocks[1], "freed twice"));
+    assert_misuse(free_it, blocks[1], "hoard_free", "freed twice");
 }
-END_TEST
 
 static void write_and_deliver(void *block)
 {
@@ -237,7 +216,7 @@ static void write_and_deliver(void *block)
 }
 
 /* Either word of a block that waits. */
-START_TEST(a_write_to_a_block_that_waits_is_found)
+TEST(a_write_to_a_block_that_waits_is_found, .times = BATCH_PATHS)
 {
     needs(setup(_i, SIZE, 3), NO_SECOND);
     needs(free_elsewhere(0, 3), NO_SECOND);
@@ -247,7 +226,6 @@ START_TEST(a_write_to_a_block_that_waits_is_found)
         ck_assert_msg(found, "word %u: %s", work.n, said.text);
     }
 }
-END_TEST
 
 static void see_that_nothing_lives(void *arg)
 {
@@ -255,13 +233,12 @@ static void see_that_nothing_lives(void *arg)
     if (live_bytes() != 0) _exit(3);
 }
 
-START_TEST(a_child_has_what_waits)
+TEST(a_child_has_what_waits, .times = BATCH_PATHS)
 {
     needs(setup(_i, SIZE, FULL), NO_SECOND);
     needs(free_elsewhere(0, FULL), NO_SECOND);
-    ck_assert_int_eq(run_child(see_that_nothing_lives, NULL).status, 0);
+    assert_ends_well(see_that_nothing_lives, NULL);
 }
-END_TEST
 
 static void give_idle_and_look(void *block)
 {
@@ -270,14 +247,13 @@ static void give_idle_and_look(void *block)
 }
 
 /* There no thread has the heaps whose batches they are: who looks for idle memory takes it from them. */
-START_TEST(a_child_finds_what_waits)
+TEST(a_child_finds_what_waits, .times = BATCH_PATHS)
 {
     needs(setup(_i, SIZE, FULL), NO_SECOND);
     needs(free_elsewhere(0, FULL), NO_SECOND);
     ck_assert_uint_eq(superblock_live(superblock_of(blocks[0])), FULL);
-    ck_assert_int_eq(run_child(give_idle_and_look, blocks[0]).status, 0);
+    assert_ends_well(give_idle_and_look, blocks[0]);
 }
-END_TEST
 
 /* --- taken from under a thread ---------------------------------------------------------------- */
 
@@ -291,7 +267,7 @@ static void *free_what_comes(void *arg)
     return arg;
 }
 
-START_TEST(an_outbox_is_taken_while_it_is_filled)
+TEST(an_outbox_is_taken_while_it_is_filled, .times = BATCH_PATHS)
 {
     needs(setup(_i, SIZE, 0), NO_SECOND);
     pthread_t thread;
@@ -307,25 +283,5 @@ START_TEST(an_outbox_is_taken_while_it_is_filled)
     ck_assert_uint_eq(live_bytes(), 0);
     ck_assert(heap_is_valid());
 }
-END_TEST
 
-enum { BATCH_PATHS = PATHS - 1 }; /* the locked path has none */
-
-int main(void)
-{
-    TCase *tests = new_case("batch", 60);
-    tcase_add_loop_test(tests, blocks_wait_until_the_outbox_is_full, 0, BATCH_PATHS);
-    tcase_add_loop_test(tests, big_blocks_do_not_wait, 0, BATCH_PATHS);
-    tcase_add_loop_test(tests, what_others_freed_serves_before_fresh_blocks, 0, BATCH_PATHS);
-    tcase_add_loop_test(tests, what_others_freed_waits_while_the_lock_is_held, 0, BATCH_PATHS);
-    tcase_add_loop_test(tests, a_block_that_waits_serves_the_next_malloc_there, 0, BATCH_PATHS);
-    tcase_add_loop_test(tests, blocks_of_many_superblocks_find_theirs, 0, BATCH_PATHS);
-    tcase_add_loop_test(tests, what_waits_there_is_collected_with_all_the_rest, 0, BATCH_PATHS);
-    tcase_add_loop_test(tests, trimming_finds_what_waits, 0, BATCH_PATHS);
-    tcase_add_loop_test(tests, a_block_that_waits_is_not_freed_twice, 0, BATCH_PATHS);
-    tcase_add_loop_test(tests, a_write_to_a_block_that_waits_is_found, 0, BATCH_PATHS);
-    tcase_add_loop_test(tests, a_child_has_what_waits, 0, BATCH_PATHS);
-    tcase_add_loop_test(tests, a_child_finds_what_waits, 0, BATCH_PATHS);
-    tcase_add_loop_test(tests, an_outbox_is_taken_while_it_is_filled, 0, BATCH_PATHS);
-    return run_cases("batch", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

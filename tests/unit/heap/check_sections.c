@@ -7,15 +7,10 @@
 
 #include "heap/heap_remote.h"
 #include "heap/heap_table.h"
-#include "hoard.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
 #include "os/pages.h"
 
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <ucontext.h>
 
 #if RSEQ_AVAILABLE
@@ -53,7 +48,7 @@ static void setup(void)
 static void make_superblock(void)
 {
     bool clean;
-    sb = arena_take(1, 1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
+    sb = arena_take(1, SLOT_BLOCKS, ARENA_PLAIN, &clean);
     ck_assert_ptr_nonnull(sb);
     memset(slot_start(sb), 0x5a, SUPERBLOCK);
     superblock_format(sb, CLASS);
@@ -76,7 +71,7 @@ static void *carve_one(void)
 
 /* --- rseq_store ------------------------------------------------------------------------------- */
 
-START_TEST(a_store_is_made_by_its_id_alone_and_over_what_was_expected)
+TEST(a_store_is_made_by_its_id_alone_and_over_what_was_expected)
 {
     static const uint32_t ids[] = {0, 1, ID, OTHER};
     for (unsigned i = 0; i < sizeof ids / sizeof *ids; i++) {
@@ -92,9 +87,8 @@ START_TEST(a_store_is_made_by_its_id_alone_and_over_what_was_expected)
         ck_assert_uint_eq(at[2], 3);
     }
 }
-END_TEST
 
-START_TEST(a_section_is_announced_with_its_ends_and_its_abort_handler)
+TEST(a_section_is_announced_with_its_ends_and_its_abort_handler)
 {
     uint64_t at = 1;
     ck_assert_int_eq(rseq_store(ID, &at, 1, 2), RSEQ_DONE);
@@ -109,11 +103,10 @@ START_TEST(a_section_is_announced_with_its_ends_and_its_abort_handler)
     memcpy(&signature, (const void *)(section->abort - sizeof signature), sizeof signature);
     ck_assert_uint_eq(signature, RSEQ_SIG);
 }
-END_TEST
 
 /* --- pop and carve --------------------------------------------------------------------------- */
 
-START_TEST(without_an_active_superblock_there_is_no_block)
+TEST(without_an_active_superblock_there_is_no_block)
 {
     act_as(OTHER);
     ck_assert_ptr_null(heap_pop(CLASS));
@@ -123,9 +116,8 @@ START_TEST(without_an_active_superblock_there_is_no_block)
     ck_assert_ptr_null(heap_pop(CLASS)); /* nothing was freed */
     ck_assert_uint_eq(word_free(sb->word), sizeclasses[CLASS].capacity);
 }
-END_TEST
 
-START_TEST(pop_takes_the_latest_freed)
+TEST(pop_takes_the_latest_freed)
 {
     void *blocks[20];
     for (unsigned i = 0; i < 20; i++) blocks[i] = carve_one();
@@ -142,7 +134,6 @@ START_TEST(pop_takes_the_latest_freed)
     ck_assert_ptr_null(heap_pop(CLASS));
     ck_assert_uint_eq(heap_rows[OTHER].active[CLASS], 0);
 }
-END_TEST
 
 static void pop_what_was_written(void *arg)
 {
@@ -153,16 +144,15 @@ static void pop_what_was_written(void *arg)
     heap_pop(CLASS);
 }
 
-START_TEST(pop_sees_what_was_written_to)
+TEST(pop_sees_what_was_written_to)
 {
     struct outcome said = run_child(pop_what_was_written, NULL);
     void *block = block_at(sb, BLOCK_BIAS);
     ck_assert(is_misuse(&said, "malloc", block, "memory was written to after it was freed"));
 }
-END_TEST
 
 /* Every block comes once, wherever runs of fresh ones end; carve and pop leave a word that is valid. */
-START_TEST(carve_and_pop_give_each_block_once)
+TEST(carve_and_pop_give_each_block_once)
 {
     unsigned capacity = sizeclasses[CLASS].capacity, carved = 0;
     for (unsigned i = 0; i < capacity; i++) {
@@ -183,20 +173,18 @@ START_TEST(carve_and_pop_give_each_block_once)
     ck_assert_ptr_null(heap_pop(CLASS));
     ck_assert_ptr_null(heap_carve(CLASS));
 }
-END_TEST
 
-START_TEST(carve_keeps_to_pop_while_something_is_free)
+TEST(carve_keeps_to_pop_while_something_is_free)
 {
     superblock_push(sb, carve_one());
     uint64_t word = sb->word;
     ck_assert_ptr_null(heap_carve(CLASS));
     ck_assert_uint_eq(sb->word, word);
 }
-END_TEST
 
 /* --- free ------------------------------------------------------------------------------------ */
 
-START_TEST(the_owner_frees_into_the_word)
+TEST(the_owner_frees_into_the_word)
 {
     void *blocks[20];
     for (unsigned i = 0; i < 20; i++) blocks[i] = carve_one();
@@ -211,9 +199,8 @@ START_TEST(the_owner_frees_into_the_word)
     }
     ck_assert_uint_eq(atomic_load(&sb->pending), 0);
 }
-END_TEST
 
-START_TEST(what_others_free_is_not_in_the_word)
+TEST(what_others_free_is_not_in_the_word)
 {
     void *blocks[] = {carve_one(), carve_one(), carve_one()};
     uint64_t word = sb->word;
@@ -233,10 +220,9 @@ START_TEST(what_others_free_is_not_in_the_word)
     heap_free(sb, blocks[2]);
     ck_assert_uint_eq(word_first(sb->word), block_number(sb, blocks[2]));
 }
-END_TEST
 
 /* A cold block is the heap's, but no section for warm ones touches it, or reads it. */
-START_TEST(a_cold_superblock_s_frees_take_another_way)
+TEST(a_cold_superblock_s_frees_take_another_way)
 {
     void *blocks[] = {carve_one(), carve_one()};
     uint64_t word = sb->word, number = block_number(sb, blocks[0]);
@@ -256,9 +242,8 @@ START_TEST(a_cold_superblock_s_frees_take_another_way)
     ck_assert(!superblock_is_cold(sb));
     superblock_set_owner(sb, ID);
 }
-END_TEST
 
-START_TEST(a_block_waits_in_its_place)
+TEST(a_block_waits_in_its_place)
 {
     char *block = carve_one(), *later = block;
     do later += BLOCK_UNIT;
@@ -276,7 +261,6 @@ START_TEST(a_block_waits_in_its_place)
     *place = 0;
     heap_waiting[OTHER].of[heap_waiting_place(block)] = 0;
 }
-END_TEST
 
 /* --- the batch ------------------------------------------------------------------------------ */
 
@@ -289,7 +273,7 @@ static void fill_batch(void **blocks, unsigned n)
     for (unsigned i = 0; i < n; i++) heap_free(sb, blocks[i]);
 }
 
-START_TEST(an_outbox_gives_the_latest_back_and_each_once)
+TEST(an_outbox_gives_the_latest_back_and_each_once)
 {
     enum { N = 20 };
     void *blocks[N];
@@ -305,9 +289,8 @@ START_TEST(an_outbox_gives_the_latest_back_and_each_once)
     ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64], 0);
     ck_assert_ptr_null(heap_batch_pop(CLASS_64));
 }
-END_TEST
 
-START_TEST(a_closed_outbox_gives_nothing)
+TEST(a_closed_outbox_gives_nothing)
 {
     void *blocks[2];
     fill_batch(blocks, 2);
@@ -316,7 +299,6 @@ START_TEST(a_closed_outbox_gives_nothing)
     ck_assert_ptr_null(heap_batch_pop(CLASS_64));
     ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64], word);
 }
-END_TEST
 
 static void pop_from_batch(void *arg)
 {
@@ -325,7 +307,7 @@ static void pop_from_batch(void *arg)
 }
 
 /* The first word, and the one that leads to the next block, which is not followed. */
-START_TEST(an_outbox_sees_what_was_written_to)
+TEST(an_outbox_sees_what_was_written_to)
 {
     void *blocks[2];
     fill_batch(blocks, 2);
@@ -333,18 +315,16 @@ START_TEST(an_outbox_sees_what_was_written_to)
     memcpy(word, blocks[1], sizeof word);
     for (unsigned i = 0; i < 2; i++) {
         ((uint64_t *)blocks[1])[i] = 0x1234;
-        struct outcome said = run_child(pop_from_batch, NULL);
-        ck_assert(is_misuse(&said, "malloc", blocks[1], "memory was written to after it was freed"));
+        assert_misuse(pop_from_batch, blocks[1], "malloc", "memory was written to after it was freed");
         memcpy(blocks[1], word, sizeof word);
     }
     ck_assert_ptr_eq(heap_batch_get(CLASS_64), blocks[1]);
 }
-END_TEST
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
 /* One thread that is on another id every few calls: frees are others' mostly, superblocks pass on. */
-START_TEST(a_thread_that_moves_all_the_time)
+TEST(a_thread_that_moves_all_the_time, .apart = true)
 {
     enum { LIVE = 3000, IDS = 5 };
     static struct {
@@ -352,6 +332,7 @@ START_TEST(a_thread_that_moves_all_the_time)
         size_t size;
         unsigned char fill;
     } live[LIVE];
+    setup();
     uint64_t random = random_seed();
     for (unsigned step = 0, steps = steps_of(200000); step < steps; step++) {
         unsigned i = random_below(&random, LIVE);
@@ -371,7 +352,6 @@ START_TEST(a_thread_that_moves_all_the_time)
     ck_assert_uint_ge(totals.heaps, 2);
     ck_assert_uint_gt(totals.counts.remote_frees, 0);
 }
-END_TEST
 
 /* --- pages ----------------------------------------------------------------------------------- */
 
@@ -396,7 +376,7 @@ static void give_page(int signal, siginfo_t *info, void *context)
 
 /* While the kernel looks for a page, another thread may take the superblock and unmap it: the section would
  * start again, but the kernel ends the process before. */
-START_TEST(no_section_touches_a_fresh_page)
+TEST(no_section_touches_a_fresh_page)
 {
     static char *blocks[SUPERBLOCK / 16];
     needs(!is_slowed(), "under an emulator a handler has registers of earlier");
@@ -412,10 +392,9 @@ START_TEST(no_section_touches_a_fresh_page)
     for (unsigned i = 0; i < n; i++) heap_free(sb, blocks[i]);
     ck_assert_uint_eq(word_free(word_read(sb)), capacity);
 }
-END_TEST
 
 /* A run that the heap cannot free as its own, since the thread has another id by then, goes the long way. */
-START_TEST(a_run_is_freed_by_its_owner_alone)
+TEST(a_run_is_freed_by_its_owner_alone)
 {
     char *first = heap_carve_one(CLASS), *second = heap_carve_one(CLASS), *third = heap_carve_one(CLASS);
     ck_assert(first != NULL && second != NULL && third != NULL);
@@ -433,10 +412,9 @@ START_TEST(a_run_is_freed_by_its_owner_alone)
     ck_assert_ptr_eq(heap_pop(CLASS), first);
     ck_assert_ptr_null(heap_pop(CLASS));
 }
-END_TEST
 
 /* A word is stored over what was expected, and to the active superblock of this heap alone. */
-START_TEST(a_word_is_stored_to_the_active_superblock)
+TEST(a_word_is_stored_to_the_active_superblock)
 {
     uint64_t entry = heap_entry(sb), word = word_read(sb);
     ck_assert_int_eq(heap_store_word(CLASS, entry, word + 1, 0), RSEQ_CHANGED);
@@ -448,10 +426,9 @@ START_TEST(a_word_is_stored_to_the_active_superblock)
     ck_assert_int_eq(heap_store_word(CLASS, entry, word, word + sizeclasses[CLASS].carve_step), RSEQ_DONE);
     ck_assert_uint_eq(word_read(sb), word + sizeclasses[CLASS].carve_step);
 }
-END_TEST
 
 /* One that has no owner gets blocks from elsewhere in time: its fresh ones come one by one. */
-START_TEST(without_an_owner_no_run_is_carved)
+TEST(without_an_owner_no_run_is_carved)
 {
     sb->role.owner = OWNER_NONE;
     uint64_t word = word_read(sb);
@@ -461,35 +438,8 @@ START_TEST(without_an_owner_no_run_is_carved)
     ck_assert_ptr_nonnull(heap_carve(CLASS));
     ck_assert_uint_ne(word_first(word_read(sb)), 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *words = new_case("sections", 20);
-    tcase_add_checked_fixture(words, setup_superblock, NULL);
-    tcase_add_test(words, a_store_is_made_by_its_id_alone_and_over_what_was_expected);
-    tcase_add_test(words, a_section_is_announced_with_its_ends_and_its_abort_handler);
-    tcase_add_test(words, without_an_active_superblock_there_is_no_block);
-    tcase_add_test(words, pop_takes_the_latest_freed);
-    tcase_add_test(words, pop_sees_what_was_written_to);
-    tcase_add_test(words, carve_and_pop_give_each_block_once);
-    tcase_add_test(words, carve_keeps_to_pop_while_something_is_free);
-    tcase_add_test(words, the_owner_frees_into_the_word);
-    tcase_add_test(words, what_others_free_is_not_in_the_word);
-    tcase_add_test(words, a_cold_superblock_s_frees_take_another_way);
-    tcase_add_test(words, a_block_waits_in_its_place);
-    tcase_add_test(words, an_outbox_gives_the_latest_back_and_each_once);
-    tcase_add_test(words, a_closed_outbox_gives_nothing);
-    tcase_add_test(words, an_outbox_sees_what_was_written_to);
-    tcase_add_test(words, no_section_touches_a_fresh_page);
-    tcase_add_test(words, a_run_is_freed_by_its_owner_alone);
-    tcase_add_test(words, a_word_is_stored_to_the_active_superblock);
-    tcase_add_test(words, without_an_owner_no_run_is_carved);
-    TCase *whole = new_case("whole", 60);
-    tcase_add_checked_fixture(whole, setup, NULL);
-    tcase_add_test(whole, a_thread_that_moves_all_the_time);
-    return run_cases("sections", words, whole, NULL);
-}
+int main(void) { return run_tests((struct suite){.begin = setup_superblock}); }
 
 #else
 

@@ -2,12 +2,9 @@
 /* check_waiting.c: frees of cold blocks wait until the CPU has the block's line. */
 #include "support/check_backend.h"
 
-#include "heap/heap_table.h"
-#include "hoard.h"
+#include "heap/heap_fast.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
+enum { SECTION_PATHS = PATHS - 1 }; /* on the locked path no superblock is cold */
 
 /* 20 MiB, where superblocks are cold from 16 MiB on. */
 enum { SIZE = 1024, BLOCKS = 20 * 1024, THREADS = 4, LOOK_EACH = 64 };
@@ -48,7 +45,7 @@ static void free_all(void)
     for (unsigned i = 0; i < BLOCKS; i++) hoard_free(blocks[i]);
 }
 
-START_TEST(a_small_heap_has_no_cold_superblock)
+TEST(a_small_heap_has_no_cold_superblock, .times = PATHS)
 {
     use_path(_i, NULL);
     for (unsigned i = 0; i < BLOCKS / 2; i++) {
@@ -56,9 +53,8 @@ START_TEST(a_small_heap_has_no_cold_superblock)
         ck_assert(!superblock_is_cold(superblock_of(blocks[i])));
     }
 }
-END_TEST
 
-START_TEST(a_cold_block_waits_and_is_freed_once)
+TEST(a_cold_block_waits_and_is_freed_once, .times = SECTION_PATHS)
 {
     needs(setup(_i), NO_SECTIONS);
     unsigned i = last_cold();
@@ -72,10 +68,9 @@ START_TEST(a_cold_block_waits_and_is_freed_once)
     ck_assert_uint_eq(live_bytes(), 0);
     assert_all_comes_back();
 }
-END_TEST
 
 /* The block that waits goes home when another one needs its place, into the word and not as a remote free. */
-START_TEST(the_next_block_of_the_place_frees_it)
+TEST(the_next_block_of_the_place_frees_it, .times = SECTION_PATHS)
 {
     needs(setup(_i), NO_SECTIONS);
     unsigned first = last_cold(), next = first - 1;
@@ -90,19 +85,16 @@ START_TEST(the_next_block_of_the_place_frees_it)
     needs(word_free(word_read(sb)) == had + 1, "the thread has moved");
     ck_assert(!superblock_has_pending(sb));
 }
-END_TEST
 
 /* --- misuse ---------------------------------------------------------------------------------------- */
 
-START_TEST(a_block_that_waits_is_not_freed_twice)
+TEST(a_block_that_waits_is_not_freed_twice, .times = SECTION_PATHS)
 {
     needs(setup(_i), NO_SECTIONS);
     unsigned i = last_cold();
     hoard_free(blocks[i]);
-    struct outcome said = run_child(free_it, blocks[i]);
-    ck_assert_msg(is_misuse(&said, "hoard_free", blocks[i], "freed twice"), "%s", said.text);
+    assert_misuse(free_it, blocks[i], "hoard_free", "freed twice");
 }
-END_TEST
 
 static void free_and_trim(void *block)
 {
@@ -118,18 +110,15 @@ static void free_and_fill(void *block)
 }
 
 /* The second free waits, so it is told when the block is delivered, or its place is needed. */
-START_TEST(a_block_that_waited_is_not_freed_twice)
+TEST(a_block_that_waited_is_not_freed_twice, .times = SECTION_PATHS)
 {
     needs(setup(_i), NO_SECTIONS);
     unsigned i = last_cold();
     hoard_free(blocks[i]);
     heap_deliver_all();
-    struct outcome said = run_child(free_and_trim, blocks[i]);
-    ck_assert_msg(is_misuse(&said, "free", blocks[i], "freed twice"), "%s", said.text);
-    said = run_child(free_and_fill, blocks[i]);
-    ck_assert_msg(is_misuse(&said, "hoard_free", blocks[i], "freed twice"), "%s", said.text);
+    assert_misuse(free_and_trim, blocks[i], "free", "freed twice");
+    assert_misuse(free_and_fill, blocks[i], "hoard_free", "freed twice");
 }
-END_TEST
 
 /* --- threads --------------------------------------------------------------------------------------- */
 
@@ -150,7 +139,7 @@ static void *replace(void *arg)
     return NULL;
 }
 
-START_TEST(others_deliver_what_waits)
+TEST(others_deliver_what_waits, .times = SECTION_PATHS)
 {
     needs(setup(_i), NO_SECTIONS);
     pthread_t threads[THREADS];
@@ -165,7 +154,6 @@ START_TEST(others_deliver_what_waits)
     ck_assert(heap_is_valid());
     assert_all_comes_back();
 }
-END_TEST
 
 static void free_in_child(void *arg)
 {
@@ -174,28 +162,13 @@ static void free_in_child(void *arg)
     expect(live_bytes() == 0 && heap_is_valid(), "a child has lost a block that waited");
 }
 
-START_TEST(a_child_frees_what_waits)
+TEST(a_child_frees_what_waits, .times = SECTION_PATHS)
 {
     needs(setup(_i), NO_SECTIONS);
     unsigned i = last_cold();
     hoard_free(blocks[i]);
     blocks[i] = NULL;
-    struct outcome said = run_child(free_in_child, NULL);
-    ck_assert_msg(said.status == 0, "%s", said.text);
+    assert_ends_well(free_in_child, NULL);
 }
-END_TEST
 
-enum { SECTION_PATHS = PATHS - 1 }; /* on the locked path no superblock is cold */
-
-int main(void)
-{
-    TCase *tests = new_case("waiting", 120);
-    tcase_add_loop_test(tests, a_small_heap_has_no_cold_superblock, 0, PATHS);
-    tcase_add_loop_test(tests, a_cold_block_waits_and_is_freed_once, 0, SECTION_PATHS);
-    tcase_add_loop_test(tests, the_next_block_of_the_place_frees_it, 0, SECTION_PATHS);
-    tcase_add_loop_test(tests, a_block_that_waits_is_not_freed_twice, 0, SECTION_PATHS);
-    tcase_add_loop_test(tests, a_block_that_waited_is_not_freed_twice, 0, SECTION_PATHS);
-    tcase_add_loop_test(tests, others_deliver_what_waits, 0, SECTION_PATHS);
-    tcase_add_loop_test(tests, a_child_frees_what_waits, 0, SECTION_PATHS);
-    return run_cases("waiting", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.seconds = 120}); }

@@ -4,12 +4,7 @@
 
 #include "arena/arena.h"
 #include "heap/heap.h"
-#include "hoard.h"
 #include "hoard/chunk_provider.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { CHUNKS = 60, STEPS = 20000 };
 
@@ -80,7 +75,7 @@ static void resize(unsigned i, uint64_t *random)
     mark(i);
 }
 
-START_TEST(chunks_agree_with_a_model)
+TEST(chunks_agree_with_a_model, .times = PATHS)
 {
     use_path(_i, NULL);
     uint64_t random = random_seed();
@@ -103,9 +98,8 @@ START_TEST(chunks_agree_with_a_model)
         if (chunks[i].at != NULL) chunk_free(chunks[i].at);
     assert_all_comes_back();
 }
-END_TEST
 
-START_TEST(what_is_no_chunk_is_in_none)
+TEST(what_is_no_chunk_is_in_none, .times = PATHS)
 {
     use_path(_i, NULL);
     int on_stack;
@@ -140,10 +134,9 @@ START_TEST(what_is_no_chunk_is_in_none)
     ck_assert_int_eq(errno, ENOMEM);
     ck_assert_ptr_null(chunk_alloc((size_t)PTRDIFF_MAX, NULL, NULL));
 }
-END_TEST
 
 /* Chunks and blocks for programs never share a superblock, also not one that served the other before. */
-START_TEST(superblocks_change_their_kind)
+TEST(superblocks_change_their_kind, .times = PATHS)
 {
     use_path(_i, NULL);
     static void *held[2000];
@@ -162,13 +155,5 @@ START_TEST(superblocks_change_their_kind)
     }
     ck_assert(heap_is_valid());
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("chunk", 60);
-    tcase_add_loop_test(tests, chunks_agree_with_a_model, 0, PATHS);
-    tcase_add_loop_test(tests, what_is_no_chunk_is_in_none, 0, PATHS);
-    tcase_add_loop_test(tests, superblocks_change_their_kind, 0, PATHS);
-    return run_cases("chunk", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

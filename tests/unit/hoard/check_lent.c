@@ -3,11 +3,6 @@
  * in reaps in buffers. */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "hoard/user_memory.h"
 
 /* --- the table ------------------------------------------------------------------------------- */
@@ -94,28 +89,7 @@ static void add(struct piece *piece, uint64_t *random)
     if (expected == 0) *piece = new;
 }
 
-START_TEST(one_level_deep)
-{
-    static const struct {
-        unsigned start, end;
-        int expected;
-    } tried[] = {{10, 30, 0},      {12, 18, 0},      {13, 17, EINVAL}, {13, 18, EINVAL},
-                 {12, 14, EEXIST}, {16, 20, EEXIST}, {11, 20, EEXIST}, {20, 30, 0},
-                 {25, 31, EEXIST}, {5, 40, EEXIST},  {10, 12, EEXIST}, {30, 40, 0}};
-    enum { TRIED = sizeof tried / sizeof *tried };
-    for (unsigned i = 0; i < TRIED; i++)
-        ck_assert_int_eq(user_memory_add(cells[tried[i].start],
-                                         (tried[i].end - tried[i].start) * (size_t)USER_MEMORY_ALIGN),
-                         tried[i].expected);
-    ck_assert_ptr_eq(user_memory_find(cells[12], NULL), cells[12]);
-    ck_assert_ptr_eq(user_memory_find(cells[18], NULL), cells[10]);
-    for (unsigned i = 0; i < TRIED; i++)
-        if (tried[i].expected == 0) user_memory_remove(cells[tried[i].start]);
-    ck_assert_uint_eq(user_memory_any, 0);
-}
-END_TEST
-
-START_TEST(pieces_in_pieces)
+TEST(pieces_in_pieces)
 {
     uint64_t random = random_seed();
     for (unsigned step = 0, steps = steps_of(STEPS); step < steps; step++) {
@@ -134,7 +108,6 @@ START_TEST(pieces_in_pieces)
     memset(pieces, 0, sizeof pieces);
     compare();
 }
-END_TEST
 
 /* --- reaps ----------------------------------------------------------------------------------- */
 
@@ -153,7 +126,7 @@ static void assert_owner(const void *object, void *reap)
     ck_assert_ptr_eq(owner, reap);
 }
 
-START_TEST(a_buffer_in_an_object_of_a_reap_in_a_buffer)
+TEST(a_buffer_in_an_object_of_a_reap_in_a_buffer)
 {
     static char buffer[1 << 20];
     void *outer = in_buffer(buffer, sizeof buffer);
@@ -180,7 +153,6 @@ START_TEST(a_buffer_in_an_object_of_a_reap_in_a_buffer)
     ck_assert_uint_eq(stats_of(outer).live_bytes, 0);
     reapDestroy(&outer);
 }
-END_TEST
 
 static void *take(size_t size, void *reap) { return reapAlignedAlloc(reap, 4096, size); }
 
@@ -191,7 +163,7 @@ static void give(void *chunk, size_t size, void *reap)
 }
 
 /* Layers: each reap has its chunks from the one above it. A layer more would be too deep. */
-START_TEST(a_source_of_sources)
+TEST(a_source_of_sources)
 {
     enum { LAYERS = 3, OBJECTS = 500 };
     void *layers[LAYERS + 1], *objects[LAYERS][OBJECTS];
@@ -217,7 +189,6 @@ START_TEST(a_source_of_sources)
         reapDestroy(&layers[i]);
     }
 }
-END_TEST
 
 static void give_to_owner(void *chunk, size_t size, void *unused)
 {
@@ -228,7 +199,7 @@ static void give_to_owner(void *chunk, size_t size, void *unused)
 }
 
 /* A source whose first chunk lies at a depth that may be, and its next one deeper. */
-START_TEST(a_source_that_goes_too_deep)
+TEST(a_source_that_goes_too_deep)
 {
     static _Alignas(1024) char buffer[1 << 20];
     void *root, *outer = in_buffer(buffer, sizeof buffer), *reap;
@@ -251,9 +222,8 @@ START_TEST(a_source_that_goes_too_deep)
     reapDestroy(&outer);
     reapDestroy(&root);
 }
-END_TEST
 
-START_TEST(memory_that_is_a_reaps_already)
+TEST(memory_that_is_a_reaps_already)
 {
     static _Alignas(1024) char buffer[65536];
     void *reap = in_buffer(buffer, 32768), *other = &other;
@@ -274,10 +244,9 @@ START_TEST(memory_that_is_a_reaps_already)
     reap = in_buffer(buffer, sizeof buffer);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* The map of addresses has an entry for each 4 MiB, of which a large object may take the first part. */
-START_TEST(a_buffer_behind_a_large_object)
+TEST(a_buffer_behind_a_large_object)
 {
     enum { SIZE = 65536, TRIES = 50 };
     void *large[TRIES], *buffer = MAP_FAILED;
@@ -297,17 +266,5 @@ START_TEST(a_buffer_behind_a_large_object)
     munmap(buffer, SIZE);
     while (n > 0) hoard_free(large[--n]);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("lent", 60);
-    tcase_add_test(tests, a_buffer_behind_a_large_object);
-    tcase_add_test(tests, one_level_deep);
-    tcase_add_test(tests, pieces_in_pieces);
-    tcase_add_test(tests, a_buffer_in_an_object_of_a_reap_in_a_buffer);
-    tcase_add_test(tests, a_source_of_sources);
-    tcase_add_test(tests, a_source_that_goes_too_deep);
-    tcase_add_test(tests, memory_that_is_a_reaps_already);
-    return run("lent", tests);
-}
+int main(void) { return run_tests((struct suite){0}); }

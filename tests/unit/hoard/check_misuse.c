@@ -4,13 +4,7 @@
 
 #include "arena/arena.h"
 #include "base/report.h"
-#include "hoard.h"
 #include "hoard/chunk_provider.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* What is done in the child; the pointer was made before, in the parent. */
 static void free_it(void *p) { hoard_free(p); }
@@ -22,12 +16,6 @@ static volatile size_t too_large = SIZE_MAX; /* the compiler knows such a consta
 static void resize_it_too_far(void *p) { hoard_realloc(p, too_large); }
 
 static void measure_it(void *p) { hoard_usable_size(p); }
-
-static void assert_misuse(void (*fn)(void *), void *p, const char *call, const char *what)
-{
-    struct outcome said = run_child(fn, p);
-    ck_assert(is_misuse(&said, call, p, what));
-}
 
 /* free, realloc and usable_size of one bad pointer */
 static void assert_bad(void *p, const char *what)
@@ -41,7 +29,7 @@ static const size_t sizes[] = {1, 16, 24, 100, 640, 1000, 1025, 5000, 8192, 2000
 
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-START_TEST(a_block_freed_twice)
+TEST(a_block_freed_twice, .times = PATHS)
 {
     use_path(_i, NULL);
     for (unsigned i = 0; i < SIZES; i++) {
@@ -56,7 +44,6 @@ START_TEST(a_block_freed_twice)
         assert_misuse(free_it, p, "hoard_free", "freed twice");
     }
 }
-END_TEST
 
 static void *free_in_thread(void *p)
 {
@@ -64,22 +51,19 @@ static void *free_in_thread(void *p)
     return NULL;
 }
 
-START_TEST(a_block_freed_by_another_thread_before)
+TEST(a_block_freed_by_another_thread_before, .times = PATHS)
 {
     use_path(_i, NULL);
     for (unsigned i = 0; i < SIZES; i++) {
         hoard_malloc(sizes[i]); /* it lives: a large superblock without one may go back at once */
         char *p = hoard_malloc(sizes[i]);
-        pthread_t thread;
-        pthread_create(&thread, NULL, free_in_thread, p);
-        pthread_join(thread, NULL);
+        in_thread(free_in_thread, p);
         assert_misuse(free_it, p, "hoard_free", "freed twice");
     }
 }
-END_TEST
 
 /* The first to come back, the last, one in the middle; and a block whose superblock is on the global heap. */
-START_TEST(a_block_freed_twice_among_many)
+TEST(a_block_freed_twice_among_many, .times = PATHS)
 {
     use_path(_i, "slack=0,empty_fraction=1");
     static void *blocks[3000];
@@ -92,9 +76,8 @@ START_TEST(a_block_freed_twice_among_many)
         if (sb->kind == SLOT_BLOCKS) assert_misuse(free_it, blocks[i], "hoard_free", "freed twice");
     }
 }
-END_TEST
 
-START_TEST(an_interior_pointer)
+TEST(an_interior_pointer, .times = PATHS)
 {
     use_path(_i, NULL);
     for (unsigned i = 0; i < SIZES; i++) {
@@ -104,9 +87,8 @@ START_TEST(an_interior_pointer)
         if (usable > 16) assert_bad(p + 16, "not the start of a block");
     }
 }
-END_TEST
 
-START_TEST(pointers_of_others)
+TEST(pointers_of_others, .times = PATHS)
 {
     use_path(_i, NULL);
     static char in_data[100];
@@ -119,9 +101,8 @@ START_TEST(pointers_of_others)
     assert_bad((void *)0xdeadbeefcafebabe, "not a pointer of this allocator");
     assert_bad((void *)UINTPTR_MAX, "not a pointer of this allocator");
 }
-END_TEST
 
-START_TEST(large_objects)
+TEST(large_objects, .times = PATHS)
 {
     use_path(_i, NULL);
     static const size_t large[] = {CLASS_SIZE_MAX + 1, 200000, MIB, 4 * MIB, 4 * MIB + 1, 9 * MIB};
@@ -132,16 +113,14 @@ START_TEST(large_objects)
         assert_bad(p + 4096, "not the start of a block");
         assert_bad(p + large[i] - 1, "not the start of a block");
         hoard_free(p);
-        struct outcome said = run_child(free_it, p);
-        ck_assert(is_misuse(&said, "hoard_free", p,
-                            pagemap_find(p) != NULL ? "freed before, or never allocated"
-                                                    : "not a pointer of this allocator"));
+        assert_misuse(free_it, p, "hoard_free",
+                      pagemap_find(p) != NULL ? "freed before, or never allocated"
+                                              : "not a pointer of this allocator");
     }
     hoard_free(keep);
 }
-END_TEST
 
-START_TEST(slots_that_hold_nothing)
+TEST(slots_that_hold_nothing, .times = PATHS)
 {
     use_path(_i, NULL);
     char *p = hoard_malloc(100);
@@ -150,7 +129,6 @@ START_TEST(slots_that_hold_nothing)
         if ((arena->used >> i & 1) == 0)
             assert_bad(arena->base + (size_t)i * SUPERBLOCK + 64, "freed before, or never allocated");
 }
-END_TEST
 
 static void write_and_allocate(void *block)
 {
@@ -159,17 +137,15 @@ static void write_and_allocate(void *block)
 }
 
 /* Where heaps are those of CPUs, malloc comes to the block only on the CPU that freed it. */
-START_TEST(a_write_after_free_is_found_by_malloc)
+TEST(a_write_after_free_is_found_by_malloc, .times = PATHS)
 {
     use_path(_i, NULL);
     pin_to(0);
     char *p = hoard_malloc(100);
     hoard_malloc(100);
     hoard_free(p);
-    struct outcome said = run_child(write_and_allocate, p);
-    ck_assert(is_misuse(&said, "malloc", p, "memory was written to after it was freed"));
+    assert_misuse(write_and_allocate, p, "malloc", "memory was written to after it was freed");
 }
-END_TEST
 
 static void no_object(void *chunk, void *object, const char *call)
 {
@@ -179,7 +155,7 @@ static void no_object(void *chunk, void *object, const char *call)
 static void no_work(void) {}
 
 /* A reap's chunk is no block, also where blocks nearby have been freed and are found without the map. */
-START_TEST(a_chunk_is_no_block)
+TEST(a_chunk_is_no_block, .times = PATHS)
 {
     use_path(_i, NULL);
     static const struct reap_hooks client = {.free_object = no_object,
@@ -196,7 +172,6 @@ START_TEST(a_chunk_is_no_block)
         chunk_free(chunk);
     }
 }
-END_TEST
 
 /* A live block that happens to look free is freed as any other: also the closer look is right. */
 static void free_look_alike(void *p)
@@ -208,7 +183,7 @@ static void free_look_alike(void *p)
     if (hoard_malloc(100) == NULL) _Exit(3);
 }
 
-START_TEST(a_block_that_only_looks_free)
+TEST(a_block_that_only_looks_free, .times = PATHS)
 {
     use_path(_i, NULL);
     char *p = hoard_malloc(100);
@@ -217,20 +192,5 @@ START_TEST(a_block_that_only_looks_free)
     ck_assert_int_eq(said.status, 0);
     ck_assert_str_eq(said.text, "");
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("misuse", 60);
-    tcase_add_loop_test(tests, a_block_freed_twice, 0, PATHS);
-    tcase_add_loop_test(tests, a_block_freed_by_another_thread_before, 0, PATHS);
-    tcase_add_loop_test(tests, a_block_freed_twice_among_many, 0, PATHS);
-    tcase_add_loop_test(tests, an_interior_pointer, 0, PATHS);
-    tcase_add_loop_test(tests, pointers_of_others, 0, PATHS);
-    tcase_add_loop_test(tests, large_objects, 0, PATHS);
-    tcase_add_loop_test(tests, slots_that_hold_nothing, 0, PATHS);
-    tcase_add_loop_test(tests, a_write_after_free_is_found_by_malloc, 0, PATHS);
-    tcase_add_loop_test(tests, a_chunk_is_no_block, 0, PATHS);
-    tcase_add_loop_test(tests, a_block_that_only_looks_free, 0, PATHS);
-    return run_cases("misuse", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -5,12 +5,7 @@
 
 #include "hoard/init.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <semaphore.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 int __real_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
@@ -72,7 +67,7 @@ static int registrations_in_child(void)
     return WEXITSTATUS(status);
 }
 
-START_TEST(a_child_has_the_fork_handlers_once)
+TEST(a_child_has_the_fork_handlers_once, .times = PATHS)
 {
     pthread_t thread;
     use_path(_i, NULL);
@@ -89,9 +84,8 @@ START_TEST(a_child_has_the_fork_handlers_once)
     pthread_join(thread, NULL);
     ck_assert_int_eq(registrations_in_child(), 1);
 }
-END_TEST
 
-START_TEST(what_is_refused_is_registered_later)
+TEST(what_is_refused_is_registered_later, .times = PATHS)
 {
     use_path(_i, NULL);
     refusals = 3;
@@ -100,9 +94,8 @@ START_TEST(what_is_refused_is_registered_later)
     ck_assert_uint_eq(registrations, 1);
     ck_assert_int_eq(registrations_in_child(), 1);
 }
-END_TEST
 
-START_TEST(a_refusal_does_not_start_it_twice)
+TEST(a_refusal_does_not_start_it_twice)
 {
     setenv("REAP_OPTIONS", "stats=1", 1);
     refusals = 2;
@@ -113,7 +106,6 @@ START_TEST(a_refusal_does_not_start_it_twice)
     ck_assert(hoard_handles_forks());
     ck_assert_uint_eq(registrations, 1);
 }
-END_TEST
 
 static void *ask(void *unused)
 {
@@ -122,7 +114,7 @@ static void *ask(void *unused)
 }
 
 /* The second thread waits until the first one has tried. */
-START_TEST(two_threads_register_once)
+TEST(two_threads_register_once)
 {
     pthread_t one, two;
     void *said[2];
@@ -142,14 +134,5 @@ START_TEST(two_threads_register_once)
     ck_assert(said[0] != NULL && said[1] != NULL);
     ck_assert_uint_eq(registrations, 1);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = new_case("start", 60);
-    tcase_add_loop_test(tests, a_child_has_the_fork_handlers_once, 0, PATHS);
-    tcase_add_loop_test(tests, what_is_refused_is_registered_later, 0, PATHS);
-    tcase_add_test(tests, a_refusal_does_not_start_it_twice);
-    tcase_add_test(tests, two_threads_register_once);
-    return run_cases("start", tests, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

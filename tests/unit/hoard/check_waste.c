@@ -4,11 +4,8 @@
 #include "support/check_backend.h"
 
 #include "arena/arena.h"
-#include "hoard.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 
 /* --- waste ------------------------------------------------------------------------------------ */
@@ -28,7 +25,7 @@ static const struct mix {
 enum { MIXES = sizeof mixes / sizeof mixes[0], MOST = 40000 };
 
 /* By usable sizes: the mean of what each has in proportion, and all to all. */
-START_TEST(blocks_are_at_most_a_quarter_too_large_on_average)
+TEST(blocks_are_at_most_a_quarter_too_large_on_average, .times = MIXES * PATHS)
 {
     use_path(_i % PATHS, NULL);
     const struct mix *mix = &mixes[_i / PATHS];
@@ -48,12 +45,11 @@ START_TEST(blocks_are_at_most_a_quarter_too_large_on_average)
     ck_assert_double_le(ratios / mix->n, 1.25);
     ck_assert_double_le(reserved / asked, 1.25);
 }
-END_TEST
 
 /* By what is held of the OS while all of them live, parts of superblocks that nobody uses included. In an
  * order that mixes them: each next size is a prime number of steps on. By one processor: each other one may
  * have superblocks of its own besides (check_bounds). */
-START_TEST(what_is_held_is_at_most_a_quarter_too_much)
+TEST(what_is_held_is_at_most_a_quarter_too_much, .times = MIXES * PATHS)
 {
     static void *blocks[MOST];
     use_path(_i % PATHS, NULL);
@@ -71,7 +67,6 @@ START_TEST(what_is_held_is_at_most_a_quarter_too_much)
     ck_assert_double_le(held / asked, 1.25);
     ck_assert_double_ge(held / asked, 1); /* else the figure is wrong */
 }
-END_TEST
 
 /* --- realloc ----------------------------------------------------------------------------------- */
 
@@ -82,7 +77,7 @@ static long faults(void)
     return usage.ru_minflt;
 }
 
-START_TEST(a_block_stays_within_its_class_and_down_to_half_of_it)
+TEST(a_block_stays_within_its_class_and_down_to_half_of_it, .times = PATHS)
 {
     use_path(_i, NULL);
     for (size_t size = 16; size <= 32 * KIB; size += size / 3) {
@@ -94,10 +89,9 @@ START_TEST(a_block_stays_within_its_class_and_down_to_half_of_it)
         hoard_free(block);
     }
 }
-END_TEST
 
 /* Spans grow into free slots behind them, and give back what they lose. */
-START_TEST(a_span_grows_and_shrinks_in_place)
+TEST(a_span_grows_and_shrinks_in_place, .times = PATHS)
 {
     use_path(_i, "purge_ms=3600000");
     char *span = hoard_malloc(200 * KIB);
@@ -118,10 +112,9 @@ START_TEST(a_span_grows_and_shrinks_in_place)
     hoard_free(moved);
     hoard_free(wall);
 }
-END_TEST
 
 /* What SQLite asks for, for a page of 4096 bytes. */
-START_TEST(pages_of_sqlite_fill_a_superblock)
+TEST(pages_of_sqlite_fill_a_superblock, .times = PATHS)
 {
     enum { ASKED = 4368, PAGES = SUPERBLOCK / ASKED };
     use_path(_i, NULL);
@@ -129,10 +122,9 @@ START_TEST(pages_of_sqlite_fill_a_superblock)
     const struct superblock *first = superblock_of(hoard_malloc(ASKED));
     for (unsigned i = 1; i < PAGES; i++) ck_assert_ptr_eq(superblock_of(hoard_malloc(ASKED)), first);
 }
-END_TEST
 
 /* Its strings grow to 1 KiB and a header. */
-START_TEST(a_kib_with_a_header_takes_no_more_than_that)
+TEST(a_kib_with_a_header_takes_no_more_than_that, .times = PATHS)
 {
     enum { ASKED = 1032, USABLE = 1040, BLOCKS = SUPERBLOCK / USABLE };
     use_path(_i, NULL);
@@ -145,10 +137,9 @@ START_TEST(a_kib_with_a_header_takes_no_more_than_that)
     }
     ck_assert_uint_eq(hoard_usable_size(hoard_malloc(KIB)), KIB);
 }
-END_TEST
 
 /* Beyond 32 MiB the kernel moves pages: nothing is copied, so nothing is touched for the first time. */
-START_TEST(a_mapping_moves_without_a_copy)
+TEST(a_mapping_moves_without_a_copy, .times = PATHS)
 {
     enum { FILLED = 36 * 1024 * 1024, STEP = 4096 };
     use_path(_i, NULL);
@@ -172,17 +163,5 @@ START_TEST(a_mapping_moves_without_a_copy)
     for (unsigned i = 0; i < 6; i++) hoard_free(others[i]);
     hoard_free(mapping);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *waste = new_case("waste", 60), *resizing = new_case("realloc", 30);
-    tcase_add_loop_test(waste, blocks_are_at_most_a_quarter_too_large_on_average, 0, MIXES * PATHS);
-    tcase_add_loop_test(waste, what_is_held_is_at_most_a_quarter_too_much, 0, MIXES * PATHS);
-    tcase_add_loop_test(waste, pages_of_sqlite_fill_a_superblock, 0, PATHS);
-    tcase_add_loop_test(waste, a_kib_with_a_header_takes_no_more_than_that, 0, PATHS);
-    tcase_add_loop_test(resizing, a_block_stays_within_its_class_and_down_to_half_of_it, 0, PATHS);
-    tcase_add_loop_test(resizing, a_span_grows_and_shrinks_in_place, 0, PATHS);
-    tcase_add_loop_test(resizing, a_mapping_moves_without_a_copy, 0, PATHS);
-    return run_cases("waste", waste, resizing, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -4,10 +4,6 @@
 
 #include "arena/arena.h"
 #include "arena/large.h"
-#include "hoard.h"
-
-#include <stdio.h>
-#include <string.h>
 
 enum { WIDE = CLASS_CHUNK - CLASS_WIDE };
 
@@ -32,7 +28,7 @@ static unsigned slots_held(void)
 /* --- blocks ------------------------------------------------------------------------------------ */
 
 /* Two superblocks of each class: whole blocks are written, and none is written to by another. */
-START_TEST(blocks_are_apart)
+TEST(blocks_are_apart, .times = PATHS)
 {
     start_on(_i);
     static char *blocks[2 * UINT8_MAX];
@@ -56,10 +52,9 @@ START_TEST(blocks_are_apart)
     }
     assert_all_comes_back();
 }
-END_TEST
 
 /* A superblock of each class, seen by all its addresses that could start a block. */
-START_TEST(stubs_are_of_starts)
+TEST(stubs_are_of_starts, .times = PATHS)
 {
     start_on(_i);
     for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; ++class) {
@@ -78,32 +73,28 @@ START_TEST(stubs_are_of_starts)
             ck_assert_ptr_null(arena_stub(arena, superblock_of(start), start + at));
     }
 }
-END_TEST
 
 static void free_it(void *block) { hoard_free(block); }
 
-START_TEST(what_was_never_handed_out_is_told)
+TEST(what_was_never_handed_out_is_told, .times = PATHS)
 {
     start_on(_i);
     for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; class += 4) {
         char *first = hoard_malloc(size_of(class));
         struct superblock *sb = superblock_of(first);
         char *last = slot_start(sb) + (sizeclasses[class].capacity - 1) * size_of(class);
-        struct outcome said = run_child(free_it, last);
-        ck_assert(is_misuse(&said, "hoard_free", last, "freed twice"));
+        assert_misuse(free_it, last, "hoard_free", "freed twice");
         size_t rest = sizeclasses[class].slots * (size_t)SUPERBLOCK % size_of(class);
         if (rest == 0) continue;
-        said = run_child(free_it, last + size_of(class));
-        ck_assert(is_misuse(&said, "hoard_free", last + size_of(class), "not the start of a block"));
+        assert_misuse(free_it, last + size_of(class), "hoard_free", "not the start of a block");
     }
 }
-END_TEST
 
 /* --- and spans --------------------------------------------------------------------------------- */
 
 static enum superblock_kind kind_of(const void *object) { return superblock_of(object)->kind; }
 
-START_TEST(what_grows_has_a_span)
+TEST(what_grows_has_a_span, .times = PATHS)
 {
     start_on(_i);
     char *object = hoard_malloc(20000);
@@ -120,45 +111,5 @@ START_TEST(what_grows_has_a_span)
     hoard_free(object);
     assert_all_comes_back();
 }
-END_TEST
 
-START_TEST(calloc_clears_what_was_used)
-{
-    start_on(_i);
-    for (size_t size = CLASS_WIDE_SIZE + 1; size <= 256 * KIB; size += size / 3) {
-        char *object = hoard_malloc(size);
-        memset(object, 9, size);
-        hoard_free(object);
-        object = hoard_calloc(1, size);
-        ck_assert(all_bytes(object, size, 0));
-        hoard_free(object);
-    }
-}
-END_TEST
-
-START_TEST(alignments_up_to_a_slot)
-{
-    start_on(_i);
-    for (size_t alignment = 32; alignment <= 512 * KIB; alignment *= 2)
-        for (size_t size = CLASS_WIDE_SIZE + 1; size <= 200 * KIB; size += size / 2) {
-            char *object = hoard_aligned_alloc(alignment, size);
-            ck_assert_uint_eq((uintptr_t)object % alignment, 0);
-            ck_assert_uint_ge(hoard_usable_size(object), size);
-            memset(object, 1, size);
-            hoard_free(object);
-        }
-    assert_all_comes_back();
-}
-END_TEST
-
-int main(void)
-{
-    TCase *wide = new_case("wide", 60);
-    tcase_add_loop_test(wide, blocks_are_apart, 0, PATHS);
-    tcase_add_loop_test(wide, stubs_are_of_starts, 0, PATHS);
-    tcase_add_loop_test(wide, what_was_never_handed_out_is_told, 0, PATHS);
-    tcase_add_loop_test(wide, what_grows_has_a_span, 0, PATHS);
-    tcase_add_loop_test(wide, calloc_clears_what_was_used, 0, PATHS);
-    tcase_add_loop_test(wide, alignments_up_to_a_slot, 0, PATHS);
-    return run_cases("wide", wide, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -12,10 +12,10 @@
 #include "reap.h"
 #include "support/expect.h"
 
-enum { OBJECTS = 3000, THREADS = 3, ROUNDS = 30 };
+enum { WALKED = 1000 };
 
 static void *reap;
-static unsigned char *objects[OBJECTS];
+static unsigned char *objects[WALKED];
 
 static struct reap_stats stats(void)
 {
@@ -46,37 +46,6 @@ static void in_this_thread(void)
     free(OPAQUE(reapMalloc(&reap, 0)));
     free(OPAQUE(reapStrdup(&reap, "text")));
     EXPECT(stats().live_objects == 0);
-}
-
-/* Frees or resizes every third object, while the reap's own thread goes on allocating. */
-static void *foreign(void *arg)
-{
-    for (intptr_t i = (intptr_t)arg; i < OBJECTS; i += THREADS) {
-        unsigned char *object = objects[i];
-        EXPECT(object[0] == (i & 0xff));
-        if (i % 5 == 0) object = realloc(object, 500 + (size_t)i);
-        EXPECT(object[0] == (i & 0xff));
-        free(OPAQUE(object));
-    }
-    return NULL;
-}
-
-static void from_other_threads(void)
-{
-    for (int round = 0; round < ROUNDS; round++) {
-        pthread_t threads[THREADS];
-        for (int i = 0; i < OBJECTS; i++) {
-            objects[i] = reapMalloc(&reap, 16 + (size_t)i % 200);
-            objects[i][0] = (unsigned char)i;
-        }
-        for (intptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, foreign, (void *)i);
-        for (int i = 0; i < OBJECTS; i++) reapFree(&reap, reapMalloc(&reap, (size_t)i));
-        for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-        EXPECT(stats().live_objects == 0);
-        reapTrim(&reap, 0);
-        EXPECT(stats().chunks == 1);
-        if (round % 10 == 9) reapFreeAll(&reap);
-    }
 }
 
 /* --- an object that another thread measures, while all around it comes and goes -------------- */
@@ -148,7 +117,6 @@ static void pending_at_the_end(void)
 
 /* --- a shared reap, where free() and realloc() of any thread act at once --------------------- */
 
-enum { WALKED = 1000 };
 static unsigned visits;
 
 static void *free_others(void *object)
@@ -218,45 +186,11 @@ static void freed_while_walked(void)
     reapDestroy(&reap);
 }
 
-static void *shared;
-static void *_Atomic passed[64];
-
-static void *pass_on(void *number)
-{
-    unsigned random = (unsigned)(uintptr_t)number * 7919 + 1;
-    for (int i = 0; i < 30000; i++) {
-        random = random * 1103515245 + 12345;
-        unsigned char *object = reapMalloc(&shared, 8 + (random >> 8) % 400), *old;
-        memset(object, (int)(uintptr_t)number, 8);
-        if (i % 3 == 0) object = realloc(object, 8 + (random >> 4) % 1000);
-        EXPECT(object[7] == (uintptr_t)number && malloc_usable_size(object) >= 8);
-        old = atomic_exchange(&passed[random >> 16 & 63], object);
-        free(OPAQUE(old));
-    }
-    return NULL;
-}
-
-static void of_a_shared_reap(void)
-{
-    pthread_t threads[THREADS];
-    struct reap_stats stats;
-    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
-    EXPECT(reapCreateWith(&shared, NULL, &options) == 0);
-    for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, pass_on, (void *)(i + 1));
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    EXPECT(reapStats(&shared, &stats) == 0 && stats.live_objects == 64);
-    for (int i = 0; i < 64; i++) free(passed[i]);
-    EXPECT(reapStats(&shared, &stats) == 0 && stats.live_objects == 0);
-    reapDestroy(&shared);
-}
-
 int main(void)
 {
     freed_while_walked();
-    of_a_shared_reap();
     reapCreate(&reap, NULL);
     in_this_thread();
-    from_other_threads();
     measured_meanwhile();
     pending_at_the_end();
     reapDestroy(&reap);

@@ -5,16 +5,10 @@
 
 #include "arena/arena.h"
 #include "arena/large.h"
-#include "hoard.h"
 #include "os/cgroup.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* --- files that say it ------------------------------------------------------------------------ */
 
@@ -90,7 +84,7 @@ static void write_file(const char *root, const char *name, const char *text)
     fclose(file);
 }
 
-START_TEST(limits_are_read)
+TEST(limits_are_read, .times = MADE_UP)
 {
     char root[] = "/tmp/reap-cgroup-XXXXXX", remove[100];
     ck_assert_ptr_nonnull(mkdtemp(root));
@@ -106,9 +100,8 @@ START_TEST(limits_are_read)
     ck_assert_msg(group.cpus == made_up[_i].cpus, "%s: cpus %u", made_up[_i].what, group.cpus);
     ck_assert_int_eq(error, 4321);
 }
-END_TEST
 
-START_TEST(a_path_that_is_too_long_is_no_limit)
+TEST(a_path_that_is_too_long_is_no_limit)
 {
     char root[1200];
     memset(root, 'x', sizeof root - 1);
@@ -117,12 +110,11 @@ START_TEST(a_path_that_is_too_long_is_no_limit)
     cgroup_read(root, &group);
     ck_assert(group.memory == SIZE_MAX && group.cpus == UINT_MAX);
 }
-END_TEST
 
 /* --- what arenas make of it ------------------------------------------------------------------- */
 
 /* What is unused goes back before new memory is had that would come near the limit; below it stays. */
-START_TEST(near_the_limit_unused_memory_goes_back_first)
+TEST(near_the_limit_unused_memory_goes_back_first, .times = PATHS)
 {
     use_path(_i, "purge_ms=3600000");
     arena_limit(64 * MIB);
@@ -144,10 +136,9 @@ START_TEST(near_the_limit_unused_memory_goes_back_first)
     ck_assert_ptr_nonnull(object = hoard_malloc(200 * MIB));
     hoard_free(object);
 }
-END_TEST
 
 /* What one heap's blocks were is wanted for spans, and other CPUs have freed it. */
-START_TEST(near_the_limit_other_heaps_give_what_is_unused)
+TEST(near_the_limit_other_heaps_give_what_is_unused, .times = PATHS)
 {
     static void *blocks[40 * MIB / 512];
     enum { BLOCKS = sizeof blocks / sizeof blocks[0] };
@@ -161,7 +152,6 @@ START_TEST(near_the_limit_other_heaps_give_what_is_unused)
     for (unsigned i = 0; i < 200; i++) ck_assert_ptr_nonnull(hoard_malloc(200000));
     ck_assert_uint_le(held_bytes(), 64 * MIB);
 }
-END_TEST
 
 static unsigned fill(void **blocks, unsigned n, size_t size)
 {
@@ -171,7 +161,7 @@ static unsigned fill(void **blocks, unsigned n, size_t size)
 }
 
 /* With memory_limit=refuse: NULL and ENOMEM at seven eighths, and what is freed can be had again. */
-START_TEST(past_the_limit_there_is_enomem_and_recovery)
+TEST(past_the_limit_there_is_enomem_and_recovery, .times = PATHS)
 {
     static void *blocks[60000];
     static const size_t sizes[] = {1000, 100000, 5 * MIB, 20000, 1000};
@@ -195,15 +185,5 @@ START_TEST(past_the_limit_there_is_enomem_and_recovery)
     ck_assert_ptr_null(hoard_realloc(mapping, 60 * MIB)); /* grown in place or moved: not past it either */
     ck_assert_ptr_nonnull(hoard_realloc(mapping, 40 * MIB));
 }
-END_TEST
 
-int main(void)
-{
-    TCase *files = new_case("files", 20), *limit = new_case("limit", 30);
-    tcase_add_loop_test(files, limits_are_read, 0, MADE_UP);
-    tcase_add_test(files, a_path_that_is_too_long_is_no_limit);
-    tcase_add_loop_test(limit, near_the_limit_unused_memory_goes_back_first, 0, PATHS);
-    tcase_add_loop_test(limit, near_the_limit_other_heaps_give_what_is_unused, 0, PATHS);
-    tcase_add_loop_test(limit, past_the_limit_there_is_enomem_and_recovery, 0, PATHS);
-    return run_cases("cgroup", files, limit, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

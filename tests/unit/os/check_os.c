@@ -9,21 +9,15 @@
 #include "os/pages.h"
 #include "os/rseq.h"
 
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/membarrier.h>
 #include <linux/seccomp.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-START_TEST(a_file_is_read_as_far_as_there_is_room)
+TEST(a_file_is_read_as_far_as_there_is_room)
 {
     char text[16], little[4] = "xyz";
     ck_assert_uint_eq(kernel_read_file("/proc/sys/kernel/ostype", text, sizeof text), 6);
@@ -37,11 +31,10 @@ START_TEST(a_file_is_read_as_far_as_there_is_room)
     ck_assert_int_eq(errno, ENOTDIR);
     ck_assert_str_eq(little, "");
 }
-END_TEST
 
 /* --- pages ----------------------------------------------------------------------------------- */
 
-START_TEST(mappings_are_aligned_and_zero)
+TEST(mappings_are_aligned_and_zero)
 {
     char *held[64];
     size_t sizes[64];
@@ -65,9 +58,8 @@ START_TEST(mappings_are_aligned_and_zero)
     ck_assert_int_ne(mincore(held[0], PAGE, &resident), 0);
     ck_assert_int_eq(errno, ENOMEM);
 }
-END_TEST
 
-START_TEST(what_cannot_be_mapped_is_null_and_enomem)
+TEST(what_cannot_be_mapped_is_null_and_enomem)
 {
     static const struct {
         size_t size, alignment;
@@ -81,9 +73,8 @@ START_TEST(what_cannot_be_mapped_is_null_and_enomem)
         ck_assert_int_eq(errno, ENOMEM);
     }
 }
-END_TEST
 
-START_TEST(purged_memory_reads_as_zero)
+TEST(purged_memory_reads_as_zero)
 {
     char *p = pages_map(16 * PAGE, PAGE);
     memset(p, 1, 16 * PAGE);
@@ -96,9 +87,8 @@ START_TEST(purged_memory_reads_as_zero)
     ck_assert(!pages_purge(p + 1, PAGE)); /* a refusal is told */
     ck_assert_int_eq(errno, 99);
 }
-END_TEST
 
-START_TEST(moves_and_resizes_keep_contents)
+TEST(moves_and_resizes_keep_contents)
 {
     char *from = pages_map(4 * PAGE, PAGE), *to = pages_map(8 * PAGE, PAGE);
     memset(from, 7, 4 * PAGE);
@@ -119,9 +109,8 @@ START_TEST(moves_and_resizes_keep_contents)
     ck_assert(!pages_resize(wall, 2 * PAGE, 3 * PAGE));
     ck_assert_int_eq(errno, 99);
 }
-END_TEST
 
-START_TEST(metadata_is_zero_aligned_and_apart)
+TEST(metadata_is_zero_aligned_and_apart)
 {
     enum { N = 3000 };
     static unsigned char *all[N];
@@ -139,9 +128,8 @@ START_TEST(metadata_is_zero_aligned_and_apart)
         ck_assert_uint_eq(all[i][size - 1], i % 251 + 1);
     }
 }
-END_TEST
 
-START_TEST(the_clock_goes_on)
+TEST(the_clock_goes_on)
 {
     uint64_t start = pages_clock(), now = start;
     for (uint64_t last = start; now < start + 20; last = now) {
@@ -149,18 +137,16 @@ START_TEST(the_clock_goes_on)
         ck_assert_uint_ge(now, last);
     }
 }
-END_TEST
 
 /* --- cpu ------------------------------------------------------------------------------------- */
 
-START_TEST(no_rseq_where_it_is_refused)
+TEST(no_rseq_where_it_is_refused)
 {
     rseq_init(false, true);
     ck_assert_uint_eq(cpu.ids, 0);
     ck_assert_str_eq(cpu.path, "locked");
     ck_assert_str_eq(cpu.reason, "asked for by REAP_OPTIONS");
 }
-END_TEST
 
 /* A filter that a program installs for itself once it runs: against this command, where one is named, or all.
  */
@@ -186,7 +172,7 @@ static void fence_without_membarrier(void *all)
     rseq_fence();
 }
 
-START_TEST(a_fence_that_is_forbidden_ends_the_program)
+TEST(a_fence_that_is_forbidden_ends_the_program, .times = 2)
 {
     rseq_init(false, false);
     needs(cpu.ids != 0, "no restartable sequences here");
@@ -196,9 +182,8 @@ START_TEST(a_fence_that_is_forbidden_ends_the_program)
     ck_assert_ptr_nonnull(strstr(said.text, "forbidden\nreap: "));
     ck_assert_ptr_nonnull(strstr(said.text, "membarrier"));
 }
-END_TEST
 
-START_TEST(the_allowed_cpus_are_counted)
+TEST(the_allowed_cpus_are_counted)
 {
     cpu_set_t set;
     ck_assert_int_eq(sched_getaffinity(0, sizeof set, &set), 0);
@@ -212,10 +197,9 @@ START_TEST(the_allowed_cpus_are_counted)
     rseq_init(false, false);
     ck_assert_uint_eq(cpu.count, 1);
 }
-END_TEST
 
 /* A store happens only when the id and the old value are right. */
-START_TEST(conditional_stores)
+TEST(conditional_stores, .times = 2)
 {
     rseq_init(_i != 0, false);
     needs(cpu.ids != 0, "no restartable sequences here");
@@ -237,11 +221,10 @@ START_TEST(conditional_stores)
     }
     ck_assert_uint_gt(done, 9000);
 }
-END_TEST
 
 /* --- size classes ---------------------------------------------------------------------------- */
 
-START_TEST(every_size_fits_its_class_and_no_smaller_one)
+TEST(every_size_fits_its_class_and_no_smaller_one)
 {
     sizeclass_init();
     for (size_t size = 0; size <= CLASS_SIZE_MAX; size++) {
@@ -256,9 +239,8 @@ START_TEST(every_size_fits_its_class_and_no_smaller_one)
             ck_assert_uint_le(sizeclasses[c].size * at_least, size * (at_least + 1));
     }
 }
-END_TEST
 
-START_TEST(capacity_and_carving_agree)
+TEST(capacity_and_carving_agree)
 {
     sizeclass_init();
     for (unsigned c = 1; c < CLASSES; c++) {
@@ -279,9 +261,8 @@ START_TEST(capacity_and_carving_agree)
         ck_assert_uint_eq((uint64_t)(k->carve_step + (1u << 16)), (uint64_t)step << 32);
     }
 }
-END_TEST
 
-START_TEST(the_inverse_divides_exactly)
+TEST(the_inverse_divides_exactly)
 {
     sizeclass_init();
     for (unsigned c = 1; c < CLASSES; c++) {
@@ -297,9 +278,8 @@ START_TEST(the_inverse_divides_exactly)
         ck_assert_uint_eq(wrong, 0);
     }
 }
-END_TEST
 
-START_TEST(aligned_classes)
+TEST(aligned_classes)
 {
     sizeclass_init();
     for (size_t alignment = 16; alignment <= 4 * SUPERBLOCK; alignment *= 2)
@@ -315,9 +295,8 @@ START_TEST(aligned_classes)
                 ck_assert(sizeclasses[less].size < size || sizeclasses[less].size % alignment != 0);
         }
 }
-END_TEST
 
-START_TEST(chunk_classes)
+TEST(chunk_classes)
 {
     sizeclass_init();
     for (size_t size = 0; size <= CLASS_CHUNK_MAX; size++) {
@@ -329,37 +308,13 @@ START_TEST(chunk_classes)
         if (c > CLASS_CHUNK) ck_assert_uint_lt(sizeclasses[c - 1].size, size);
     }
 }
-END_TEST
 
-START_TEST(the_fast_table_is_closed_until_opened)
+TEST(the_fast_table_is_closed_until_opened)
 {
     sizeclass_init();
     for (unsigned i = 0; i <= CLASS_SMALL_MAX / BLOCK_UNIT; i++) ck_assert_uint_eq(sizeclass_fast[i], 0);
     sizeclass_open_fast();
     ck_assert_int_eq(memcmp(sizeclass_fast, sizeclass_by_units, sizeof sizeclass_fast), 0);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *files = new_case("files", 20), *memory = new_case("pages", 20), *processor = new_case("cpu", 20),
-          *classes = new_case("sizeclass", 60);
-    tcase_add_test(files, a_file_is_read_as_far_as_there_is_room);
-    tcase_add_test(memory, mappings_are_aligned_and_zero);
-    tcase_add_test(memory, what_cannot_be_mapped_is_null_and_enomem);
-    tcase_add_test(memory, purged_memory_reads_as_zero);
-    tcase_add_test(memory, moves_and_resizes_keep_contents);
-    tcase_add_test(memory, metadata_is_zero_aligned_and_apart);
-    tcase_add_test(memory, the_clock_goes_on);
-    tcase_add_test(processor, no_rseq_where_it_is_refused);
-    tcase_add_loop_test(processor, a_fence_that_is_forbidden_ends_the_program, 0, 2);
-    tcase_add_test(processor, the_allowed_cpus_are_counted);
-    tcase_add_loop_test(processor, conditional_stores, 0, 2);
-    tcase_add_test(classes, every_size_fits_its_class_and_no_smaller_one);
-    tcase_add_test(classes, capacity_and_carving_agree);
-    tcase_add_test(classes, the_inverse_divides_exactly);
-    tcase_add_test(classes, aligned_classes);
-    tcase_add_test(classes, chunk_classes);
-    tcase_add_test(classes, the_fast_table_is_closed_until_opened);
-    return run_cases("os", files, memory, processor, classes, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

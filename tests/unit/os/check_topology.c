@@ -5,16 +5,11 @@
 #include "base/bitmap.h"
 #include "os/topology.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-START_TEST(a_text_says_core_and_cache_of_each_cpu)
+TEST(a_text_says_core_and_cache_of_each_cpu)
 {
     topology_init("0.0:0.0:1.0:1.0:2.1:2.1:9.1:9.2,slack=3", false); /* as it stands in REAP_OPTIONS */
     static const unsigned cores[] = {0, 0, 1, 1, 2, 2, 9, 9}, caches[] = {0, 0, 0, 0, 1, 1, 1, 2};
@@ -28,9 +23,8 @@ START_TEST(a_text_says_core_and_cache_of_each_cpu)
     ck_assert_uint_lt(topology_core(UINT32_MAX), TOPOLOGY_CPUS); /* not known */
     ck_assert_uint_eq(topology_cache(UINT32_MAX), 0);
 }
-END_TEST
 
-START_TEST(a_text_may_have_all_cpus_and_no_more)
+TEST(a_text_may_have_all_cpus_and_no_more)
 {
     static char text[(TOPOLOGY_CPUS + 1) * 8];
     size_t n = 0;
@@ -46,7 +40,6 @@ START_TEST(a_text_may_have_all_cpus_and_no_more)
     memcpy(text + n, ":0.0", 4);
     ck_assert(!options_topology(text, n + 4, NULL));
 }
-END_TEST
 
 /* --- files ----------------------------------------------------------------------------------- */
 
@@ -109,7 +102,7 @@ static void write_two_packages(void)
     }
 }
 
-START_TEST(caches_and_siblings_are_read)
+TEST(caches_and_siblings_are_read)
 {
     start_tree();
     write_two_packages();
@@ -123,9 +116,8 @@ START_TEST(caches_and_siblings_are_read)
     }
     remove_tree();
 }
-END_TEST
 
-START_TEST(a_process_on_one_package_has_one_cache)
+TEST(a_process_on_one_package_has_one_cache)
 {
     start_tree();
     write_two_packages();
@@ -138,9 +130,8 @@ START_TEST(a_process_on_one_package_has_one_cache)
     }
     remove_tree();
 }
-END_TEST
 
-START_TEST(caches_of_one_cpu_are_none)
+TEST(caches_of_one_cpu_are_none)
 {
     start_tree();
     for (unsigned cpu = 0; cpu < 4; cpu++) {
@@ -155,10 +146,9 @@ START_TEST(caches_of_one_cpu_are_none)
     for (unsigned cpu = 0; cpu < 4; cpu++) ck_assert_uint_eq(topology_cache(cpu), 0);
     remove_tree();
 }
-END_TEST
 
 /* Files that are not there, empty, or say something else: one cache, each CPU a core, and no more harm. */
-START_TEST(odd_files_do_no_harm)
+TEST(odd_files_do_no_harm)
 {
     static const char *const odd[] = {"",  "x", "-", "3-1", "0-99999", "4096", "1,2,", "99999999999999999999",
                                       "0-"};
@@ -177,9 +167,8 @@ START_TEST(odd_files_do_no_harm)
     }
     remove_tree();
 }
-END_TEST
 
-START_TEST(what_is_given_is_not_looked_for)
+TEST(what_is_given_is_not_looked_for)
 {
     start_tree();
     write_two_packages();
@@ -189,9 +178,8 @@ START_TEST(what_is_given_is_not_looked_for)
     ck_assert_uint_eq(topology_core(4), 4);
     remove_tree();
 }
-END_TEST
 
-START_TEST(this_machine_is_read)
+TEST(this_machine_is_read)
 {
     errno = 7;
     topology_init(NULL, true);
@@ -204,18 +192,5 @@ START_TEST(this_machine_is_read)
         ck_assert_uint_lt(topology_cache(cpu), topology_caches);
     }
 }
-END_TEST
 
-int main(void)
-{
-    TCase *text = new_case("text", 30), *files = new_case("files", 30);
-    tcase_add_test(text, a_text_says_core_and_cache_of_each_cpu);
-    tcase_add_test(text, a_text_may_have_all_cpus_and_no_more);
-    tcase_add_test(files, caches_and_siblings_are_read);
-    tcase_add_test(files, a_process_on_one_package_has_one_cache);
-    tcase_add_test(files, caches_of_one_cpu_are_none);
-    tcase_add_test(files, odd_files_do_no_harm);
-    tcase_add_test(files, what_is_given_is_not_looked_for);
-    tcase_add_test(files, this_machine_is_read);
-    return run_cases("topology", text, files, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

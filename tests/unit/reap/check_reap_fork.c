@@ -3,13 +3,7 @@
  * their parents can be cleared and destroyed. With threads, and at the instructions of calls (step.h). */
 #include "support/check_reap.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/lock.h"
 #include "support/step.h"
@@ -50,17 +44,12 @@ static int clear_and_destroy(void)
 
 /* --- while others end ------------------------------------------------------------------------ */
 
-static atomic_bool over;
-
 /* Forks again and again beside threads that do something until it is over; each child does something too. */
 static void fork_beside(void *(*others)(void *), int (*child)(void))
 {
-    pthread_t threads[THREADS];
-    over = false;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, others, NULL);
+    start_threads(THREADS, others, NULL);
     for (unsigned n = steps_of(FORKS); n > 0; n--) ck_assert_int_eq(in_child(child), 0);
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
 }
 
 static void linger(void *arg)
@@ -72,7 +61,7 @@ static void linger(void *arg)
 /* A tree of three levels, with functions and without. */
 static void *make_and_end(void *unused)
 {
-    while (!over) {
+    while (!is_over) {
         void *top, *child, *leaf;
         reapCreate(&top, &parent);
         for (int i = 0; i < 4; i++) {
@@ -89,22 +78,21 @@ static void *make_and_end(void *unused)
     return unused;
 }
 
-START_TEST(others_end_children)
+TEST(others_end_children)
 {
     reapSetLimit(&parent, 1 << 30);
     fork_beside(make_and_end, clear_and_destroy);
 }
-END_TEST
 
 /* --- while others allocate ------------------------------------------------------------------- */
 
 /* In a reap of its own, which the child of the fork destroys with its parent. */
 static void *allocate_and_free(void *unused)
 {
-    while (!over) {
+    while (!is_over) {
         void *reap, *objects[64] = {NULL};
         reapCreate(&reap, &parent);
-        for (unsigned i = 0; i < 2000 && !over; i++) {
+        for (unsigned i = 0; i < 2000 && !is_over; i++) {
             void **object = &objects[i % 64];
             if (i % 3) reapFree(&reap, *object), *object = NULL;
             size_t size = i * 7919 % 400;
@@ -116,8 +104,7 @@ static void *allocate_and_free(void *unused)
 }
 
 /* Whatever they do just then, with zones around objects too. */
-START_TEST(others_allocate) { fork_beside(allocate_and_free, clear_and_destroy); }
-END_TEST
+TEST(others_allocate) { fork_beside(allocate_and_free, clear_and_destroy); }
 
 /* --- at each instruction --------------------------------------------------------------------- */
 
@@ -209,13 +196,13 @@ enum { CALLS = sizeof calls / sizeof *calls };
 static const struct {
     const char *options;
     bool has_threads; /* or takes locks without atomic instructions */
-} ways[] = {{NULL, false}, {NULL, true}, {"redzone=48", true}, {"harden=1", true}};
+} ways[] = {{NULL, false}, {NULL, true}, {"harden=1", true}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
 static void *nothing(void *unused) { return unused; }
 
 /* Whenever another thread forks, the child can clear and destroy what there is. */
-START_TEST(a_fork_at_any_instruction)
+TEST(a_fork_at_any_instruction, .times = WAYS, .modes = ORDINARY, .apart = true)
 {
     use_path(PATHS - 1, ways[_i].options);
     if (ways[_i].has_threads) in_threads(1, nothing, NULL);
@@ -235,7 +222,6 @@ START_TEST(a_fork_at_any_instruction)
         reapDestroy(&parent);
     }
 }
-END_TEST
 
 /* --- in the middle of it --------------------------------------------------------------------- */
 
@@ -281,13 +267,12 @@ static void *end_slowly(void *clears)
 /* What had been called is not called again, and the rest is. */
 static int ends_once(void) { return clear_and_destroy() != 0 || ran != 1; }
 
-START_TEST(one_was_being_destroyed)
+TEST(one_was_being_destroyed)
 {
     ran = 0;
     in_a_thread_that_stands(end_slowly, ends_once, 0);
     ck_assert_uint_eq(ran, 1);
 }
-END_TEST
 
 /* --- in reaps -------------------------------------------------------------------------------- */
 
@@ -309,13 +294,12 @@ static void *stand_in(void *unused)
     return unused;
 }
 
-START_TEST(others_are_in_reaps)
+TEST(others_are_in_reaps)
 {
     shared = new_shared(&parent, 0);
     in_a_thread_that_stands(stand_in, clear_and_destroy, 0);
     reapDestroy(&shared);
 }
-END_TEST
 
 /* The forking thread is in the shared reap too, and in one of its own; so it is in the child, alone. */
 static void *mine;
@@ -341,7 +325,7 @@ static int destroy_all(void)
     return 0;
 }
 
-START_TEST(the_forking_thread_is_in_reaps)
+TEST(the_forking_thread_is_in_reaps)
 {
     shared = new_shared(&parent, 0);
     (reapCreate)(&mine, &parent);
@@ -355,7 +339,6 @@ START_TEST(the_forking_thread_is_in_reaps)
     reapDestroy(&mine);
     reapDestroy(&shared);
 }
-END_TEST
 
 /* --- in the midst of shared reaps ------------------------------------------------------------ */
 
@@ -392,7 +375,7 @@ static int one_inside_the_other(void *object, size_t size, void *other)
 /* Holds both at a time, and makes others below one. */
 static void *hold_both(void *unused)
 {
-    for (unsigned n = 0; !over; n++) {
+    for (unsigned n = 0; !is_over; n++) {
         reapFree(&both[n % 2], reapMalloc(&both[n % 2], 16 + n % 300));
         reapWalk(&both[1], one_inside_the_other, both[0]);
         if (n % 16) continue;
@@ -404,7 +387,7 @@ static void *hold_both(void *unused)
 
 static void *fork_until_over(void *unused)
 {
-    while (!over) {
+    while (!is_over) {
         pid_t child = fork();
         if (child == 0) _exit(0);
         if (child > 0) waitpid(child, NULL, 0);
@@ -413,22 +396,17 @@ static void *fork_until_over(void *unused)
 }
 
 /* The second time another thread forks, too. */
-START_TEST(a_fork_finds_them_whole)
+TEST(a_fork_finds_them_whole, .times = 2, .modes = ORDINARY)
 {
-    pthread_t threads[THREADS], forker;
     for (int i = 0; i < 2; i++) both[i] = new_shared(NULL, 0);
     reapMalloc(&both[1], 100);
-    over = false;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, hold_both, NULL);
-    if (_i == 1) pthread_create(&forker, NULL, fork_until_over, NULL);
+    start_threads(THREADS, hold_both, NULL);
+    start_threads(_i == 1, fork_until_over, NULL);
     for (unsigned n = steps_of(SHARED_FORKS); n > 0; n--) ck_assert_int_eq(in_child(use_both), 0);
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    if (_i == 1) pthread_join(forker, NULL);
+    end_threads();
     assert_valid(both[0]);
     for (int i = 0; i < 2; i++) reapDestroy(&both[i]);
 }
-END_TEST
 
 static int use_one(void) { return reapMalloc(&both[0], 10) == NULL; }
 
@@ -439,20 +417,16 @@ static int fork_here(void *object, size_t size, void *arg)
 }
 
 /* While it is held: by the thread that forks, with others waiting for it. */
-START_TEST(a_fork_in_a_function)
+TEST(a_fork_in_a_function, .modes = ORDINARY)
 {
-    pthread_t thread;
     both[0] = both[1] = new_shared(NULL, 0);
-    over = false;
     for (int i = 0; i < 5; i++) reapMalloc(&both[0], 100);
-    pthread_create(&thread, NULL, hold_both, NULL);
+    start_threads(1, hold_both, NULL);
     ck_assert_int_eq(reapWalk(&both[0], fork_here, NULL), 0);
-    over = true;
-    pthread_join(thread, NULL);
+    end_threads();
     assert_valid(both[0]);
     reapDestroy(&both[0]);
 }
-END_TEST
 
 /* --- parts of shared reaps ------------------------------------------------------------------- */
 
@@ -464,7 +438,7 @@ static int destroy_parent(void)
 
 static void *make_and_end_shared(void *unused)
 {
-    while (!over) {
+    while (!is_over) {
         void *reap = new_shared(NULL, 0);
         for (size_t i = 0; i < 4; i++) reapMalloc(&reap, 100 * i);
         reapDestroy(&reap);
@@ -473,8 +447,7 @@ static void *make_and_end_shared(void *unused)
 }
 
 /* A fork enters the parts of all shared reaps, and others end some. */
-START_TEST(others_end_parts) { fork_beside(make_and_end_shared, destroy_parent); }
-END_TEST
+TEST(others_end_parts, .modes = ORDINARY) { fork_beside(make_and_end_shared, destroy_parent); }
 
 static void *fork_often(void *unused)
 {
@@ -483,28 +456,25 @@ static void *fork_often(void *unused)
         if (child == 0) _exit(0);
         if (child > 0) waitpid(child, NULL, 0);
     }
-    over = true;
+    is_over = true;
     return unused;
 }
 
 /* A fork enters the parts of all shared reaps for a moment. That makes none invalid, and all are left. */
-START_TEST(others_fork)
+TEST(others_fork, .modes = ORDINARY)
 {
-    pthread_t thread;
     void *shared_one = new_shared(NULL, 0);
-    over = false;
-    pthread_create(&thread, NULL, fork_often, NULL);
-    while (!over) {
+    start_threads(1, fork_often, NULL);
+    while (!is_over) {
         void *object = reapMalloc(&shared_one, 100);
         assert_valid(shared_one);
         reapFree(&shared_one, object);
     }
-    pthread_join(thread, NULL);
+    end_threads();
     FOR_EACH_PART(part, ((struct reap_face *)shared_one)->reap)
-    ck_assert_uint_eq(reap_own_part(part)->holder, guarded_on ? PART_TAKEN : 0); /* these have no parts */
+    ck_assert_uint_eq(reap_own_part(part)->holder, apart_on ? PART_TAKEN : 0); /* these have no parts */
     reapDestroy(&shared_one);
 }
-END_TEST
 
 static atomic_bool stands, stands_in_part;
 static atomic_uint stops; /* how often the thread was stopped: a busy machine may not let us see it stand */
@@ -527,7 +497,7 @@ static void stand_for_long(int signal)
 
 static void *come_and_go(void *unused)
 {
-    while (!over) reapFree(&both[1], reapMalloc(&both[1], 100));
+    while (!is_over) reapFree(&both[1], reapMalloc(&both[1], 100));
     return unused;
 }
 
@@ -541,14 +511,13 @@ static int forks_without_anybody(void *object, size_t size, void *arg)
 
 /* A function of one shared reap forks, while the kernel does not run a thread that is in a part of another.
  * The fork waits for it, since such a thread waits for nobody's reap. */
-START_TEST(a_fork_in_a_function_waits_for_parts)
+TEST(a_fork_in_a_function_waits_for_parts, .modes = ORDINARY)
 {
     pthread_t thread;
     unsigned stood = 0;
-    if (guarded_on) skip_test("with guarded objects there are no parts");
+    if (apart_on) skip_test("where objects lie apart there are no parts");
     for (int i = 0; i < 2; i++) both[i] = new_shared(NULL, 0);
     reapMalloc(&both[0], 100);
-    over = false;
     reapMalloc(&both[1], 100);
     signal(SIGUSR1, stand_for_long);
     ck_assert_int_eq(pthread_create(&thread, NULL, come_and_go, NULL), 0);
@@ -562,36 +531,11 @@ START_TEST(a_fork_in_a_function_waits_for_parts)
         stood++;
         ck_assert_int_eq(reapWalk(&both[0], forks_without_anybody, NULL), 0);
     }
-    over = true;
-    pthread_join(thread, NULL);
+    end_threads();
     if (stood == 0) skip_test("the thread was never stopped in a part");
     for (int i = 0; i < 2; i++) reapDestroy(&both[i]);
 }
-END_TEST
 
 /* In one mode: an ordinary parent and reaps, or shared ones. */
-static TCase *case_in(enum reap_mode mode)
-{
-    TCase *tests = case_of_mode("reap_fork", mode);
-    tcase_set_timeout(tests, 60);
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, others_end_children);
-    tcase_add_test(tests, others_allocate);
-    tcase_add_test(tests, one_was_being_destroyed);
-    tcase_add_test(tests, others_are_in_reaps);
-    tcase_add_test(tests, the_forking_thread_is_in_reaps);
-    return tests;
-}
 
-int main(void)
-{
-    TCase *tests = case_in(MODE_ORDINARY);
-    tcase_add_loop_test(tests, a_fork_finds_them_whole, 0, 2);
-    tcase_add_test(tests, a_fork_in_a_function);
-    tcase_add_test(tests, others_end_parts);
-    tcase_add_test(tests, others_fork);
-    tcase_add_test(tests, a_fork_in_a_function_waits_for_parts);
-    TCase *steps = new_case("reap_fork_stepped", 60);
-    tcase_add_loop_test(steps, a_fork_at_any_instruction, 0, WAYS);
-    return run_cases("reap_fork", tests, case_in(MODE_SHARED), case_in(MODE_PARTS), steps, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

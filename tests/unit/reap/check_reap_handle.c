@@ -4,11 +4,6 @@
  * none. */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-
 #include "support/expect.h"
 
 /* The reaps of these tests, by number. */
@@ -45,7 +40,7 @@ static void met(void **reap, size_t size, void *arg) { *(bool *)arg = *reap && s
 static void objects(void *r)
 {
     char *object = reapMalloc(r, 40), *beside = (reapMalloc)(r, 40), *large = reapMalloc(r, 9000);
-    bool follow = !reap_instrumented && reap_mode != MODE_PARTS;
+    bool follow = !apart_on && reap_mode != MODE_PARTS;
     if (follow) ck_assert_ptr_eq(beside, object + 48);
     reapFree(r, object);
     if (follow) ck_assert_ptr_eq(reapMalloc(r, 40), object);
@@ -112,7 +107,7 @@ static void tree(void *r)
 }
 
 /* Twice: a clear leaves the reap as good as it was. */
-START_TEST(each_call_takes_either)
+TEST(each_call_takes_either, .times = KINDS)
 {
     void *reap = make(_i);
     for (int round = 1; round <= 2; round++) {
@@ -130,39 +125,6 @@ START_TEST(each_call_takes_either)
     reapDestroy(&copy);
     ck_assert_ptr_null(copy);
 }
-END_TEST
-
-/* No handle is there to be cleared, so the reap's own word is not: who goes on is told. */
-static void allocate_in(void *r) { reapMalloc(r, 100); }
-static void allocate_called(void *r) { (reapMalloc)(r, 100); }
-static void free_in(void *r) { reapFree(r, r); }
-static void clear_it(void *r) { reapFreeAll(r); }
-static void destroy_it(void *r) { reapDestroy(r); }
-static void create_below(void *r)
-{
-    void *child;
-    (reapCreate)(&child, r); /* not in the mode: its name is in the line */
-}
-
-START_TEST(destroyed_and_used)
-{
-    static const struct {
-        const char *call;
-        void (*make)(void *);
-    } uses[] = {{"reapMalloc", allocate_in}, {"reapMalloc", allocate_called}, {"reapFree", free_in},
-                {"reapFreeAll", clear_it},   {"reapDestroy", destroy_it},     {"reapCreate", create_below}};
-    for (int busy = 0; busy < 4; busy++) {
-        void *reap = make(_i), *child;
-        if (busy & 1) reapCreate(&child, reap);
-        if (busy & 2) reapOnDestroy(reap, note, reap);
-        reapDestroy(reap);
-        for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++) {
-            struct outcome outcome = run_child(uses[i].make, reap);
-            ck_assert_msg(is_misuse(&outcome, uses[i].call, reap, "not a live reap"), "%s", uses[i].call);
-        }
-    }
-}
-END_TEST
 
 /* --- what sets a handle ---------------------------------------------------------------------- */
 
@@ -174,22 +136,18 @@ static void create_with_in(void *r)
 }
 static void tell_in(void *r) { reapOf(r, r); }
 
-START_TEST(a_reap_is_no_handle)
+TEST(a_reap_is_no_handle, .times = KINDS)
 {
     static const char what[] = "a reap, where the address of a handle is to be set";
     void *reap = make(_i);
-    struct outcome outcome = run_child(create_in, reap);
-    ck_assert(is_misuse(&outcome, "reapCreate", reap, what));
-    outcome = run_child(create_with_in, reap);
-    ck_assert(is_misuse(&outcome, "reapCreateWith", reap, what));
-    outcome = run_child(tell_in, reap);
-    ck_assert(is_misuse(&outcome, "reapOf", reap, what));
+    assert_misuse(create_in, reap, "reapCreate", what);
+    assert_misuse(create_with_in, reap, "reapCreateWith", what);
+    assert_misuse(tell_in, reap, "reapOf", what);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* Handles in memory of any alignment, where a reap or a face would be, too; its bytes are never read. */
-START_TEST(handles_anywhere)
+TEST(handles_anywhere, .times = KINDS - 1)
 {
     void *reap = make(_i);
     for (int at = 0; at < 2048; at += 16) {
@@ -203,7 +161,6 @@ START_TEST(handles_anywhere)
     }
     reapDestroy(&reap);
 }
-END_TEST
 
 /* --- handles in the reap itself ---------------------------------------------------------------- */
 
@@ -218,6 +175,18 @@ enum {
     WAYS = 64
 };
 
+enum { SMALL, AMONG_OTHERS, ALONE, OF_CHILD, PLACES };
+
+static void free_in(void *object)
+{
+    void *owner;
+    ck_assert_int_eq(reapOf(object, &owner), 0);
+    reapFree(&owner, object);
+}
+
+static void use_it(void *handle) { ck_assert_ptr_nonnull(reapMalloc(handle, 10)); }
+
+/* A function finds the handle as it was, or frees it. */
 static void **new_with_handle(void **above, int way, int where)
 {
     struct reap_options options = {.size = sizeof options, .source = {take_pages, give_pages, NULL}};
@@ -226,17 +195,20 @@ static void **new_with_handle(void **above, int way, int where)
     options.limit = way & IS_LIMITED ? 1 << 20 : 0;
     ck_assert_int_eq(reapCreateWith(&reap, way & IS_CHILD ? above : NULL, &options), 0);
     if (way & HAS_CHILD) reapCreate(&child, &reap);
-    if (way & HAS_FUNCTION) ck_assert_int_eq(reapOnDestroy(&reap, note, &calls), 0);
-    if (where == 1) /* not in the first chunk, nor alone in one */
+    if (where == AMONG_OTHERS) /* not in the first chunk, nor alone in one */
         for (int i = 0; i < 100; i++) ck_assert_ptr_nonnull(reapMalloc(&reap, 200));
-    handle = reapMalloc(&reap, where == 2 ? 200000 : sizeof *handle);
+    void **of = where == OF_CHILD && way & HAS_CHILD ? &child : &reap;
+    handle = reapMalloc(of, where == ALONE ? 200000 : sizeof *handle);
+    if (way & HAS_FUNCTION) ck_assert_int_eq(reapOnDestroy(&reap, note, &calls), 0);
+    if (way & HAS_FUNCTION)
+        ck_assert_int_eq(reapOnDestroy(of, way & IS_LIMITED ? use_it : free_in, handle), 0);
     static reap_mark mark;
     if (way & IS_MARKED) reapMark(&reap, &mark);
     *handle = reap;
     return handle;
 }
 
-START_TEST(a_handle_in_its_reap)
+TEST(a_handle_in_its_reap, .times = PLACES)
 {
     void *above;
     reapCreate(&above, NULL);
@@ -256,10 +228,9 @@ START_TEST(a_handle_in_its_reap)
     }
     reapDestroy(&above);
 }
-END_TEST
 
 /* A typed handle is the reap's first word. */
-START_TEST(a_typed_handle)
+TEST(a_typed_handle)
 {
     reap_t *connection = reapNew(NULL), *request = reapNew(connection);
     char *line = reapMalloc(&request->self, 80);
@@ -270,17 +241,5 @@ START_TEST(a_typed_handle)
     ck_assert_uint_eq(stats_of(connection).children, 0);
     reapDestroy(&connection->self);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    (void)mode;
-    tcase_add_loop_test(tests, each_call_takes_either, 0, KINDS);
-    tcase_add_loop_test(tests, destroyed_and_used, 0, KINDS);
-    tcase_add_loop_test(tests, a_reap_is_no_handle, 0, KINDS);
-    tcase_add_loop_test(tests, handles_anywhere, 0, KINDS - 1); /* a buffer is too small */
-    tcase_add_loop_test(tests, a_handle_in_its_reap, 0, 3);
-    tcase_add_test(tests, a_typed_handle);
-}
-
-int main(void) { return run_modes("reap_handle", 60, NULL, NULL, add); }
+int main(void) { return run_tests((struct suite){.modes = ALL_MODES}); }

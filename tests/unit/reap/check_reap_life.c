@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_life.c: who is who, and how reaps begin and end. */
-#include <stdio.h>
-#include <sys/mman.h>
 
-#include "hoard/guarded.h"
-#include "region/reap_chunk.h"
+#include "hoard/apart.h"
 #include "support/reap_fixture.h"
 
 /* --- who and what ---------------------------------------------------------------------------- */
 
-START_TEST(every_pointer_knows_its_owner)
+TEST(every_pointer_knows_its_owner)
 {
     void *other, *owner = &owner;
     int local;
@@ -40,9 +37,8 @@ START_TEST(every_pointer_knows_its_owner)
     reapDestroy(&other);
     ck_assert_int_eq(reapOf(there, &owner), -1);
 }
-END_TEST
 
-START_TEST(names)
+TEST(names)
 {
     char name[5000];
     memset(name, 'n', sizeof name);
@@ -64,10 +60,9 @@ START_TEST(names)
     ck_assert_int_eq(reapSetName(&reap, NULL), 0);
     ck_assert_ptr_null(reapName(&reap));
 }
-END_TEST
 
 /* However often it changes. */
-START_TEST(names_take_no_more_than_the_longest)
+TEST(names_take_no_more_than_the_longest)
 {
     char name[4096] = "";
     for (int i = 0; i < 10000; i++) {
@@ -87,10 +82,9 @@ START_TEST(names_take_no_more_than_the_longest)
     ck_assert_int_eq(reapSetName(&reap, ""), 0);
     ck_assert_str_eq(reapName(&reap), "");
 }
-END_TEST
 
 /* Short names take no memory of their reaps' chunks, whatever buffer they are passed in. */
-START_TEST(short_names)
+TEST(short_names, .modes = ORDINARY)
 {
     char buffer[2][64], made_up[64];
     void *one, *two;
@@ -145,9 +139,8 @@ START_TEST(short_names)
     reapDestroy(&one);
     reapDestroy(&two);
 }
-END_TEST
 
-START_TEST(many_names)
+TEST(many_names)
 {
     char name[32];
     void *again;
@@ -165,10 +158,9 @@ START_TEST(many_names)
     ck_assert_str_eq(reapName(&again), "one more name");
     reapDestroy(&again);
 }
-END_TEST
 
 /* A reap keeps chunks for later rounds, and gives them back when it is asked to. */
-START_TEST(trim)
+TEST(trim, .modes = ORDINARY)
 {
     const size_t first = 8192;
     for (int round = 0; round < 2; round++) {
@@ -195,7 +187,6 @@ START_TEST(trim)
     ck_assert_uint_ge(reapTrim(&reap, 0), 1024); /* a chunk for the next child */
     ck_assert_uint_eq(reapTrim(&reap, 0), 0);
 }
-END_TEST
 
 static void *free_all_but_last(void *objects_)
 {
@@ -204,16 +195,14 @@ static void *free_all_but_last(void *objects_)
 }
 
 /* Objects that another thread has freed wait for the reap. A trim takes them in, and their chunks go back. */
-START_TEST(trim_of_what_another_thread_freed)
+TEST(trim_of_what_another_thread_freed, .modes = ORDINARY)
 {
     enum { N = 20000 };
     static char *objects[N + 1];
     size_t first = 8192;
-    pthread_t thread;
     for (int i = 0; i < N; i++) objects[i] = reapMalloc(&reap, i % 1000 ? 100 : 100000);
     memset(objects[N - 1], 'a', 100);
-    ck_assert_int_eq(pthread_create(&thread, NULL, free_all_but_last, objects), 0);
-    pthread_join(thread, NULL);
+    in_thread(free_all_but_last, objects);
     ck_assert_uint_ge(reapTrim(&reap, 0), N * 100 / 2 + N / 1000 * 100000);
     ck_assert_uint_eq(stats().live_bytes, 112);
     ck_assert_int_eq(objects[N - 1][99], 'a');
@@ -221,10 +210,9 @@ START_TEST(trim_of_what_another_thread_freed)
     reapTrim(&reap, 0);
     ck_assert_uint_eq(stats().chunk_bytes, first);
 }
-END_TEST
 
 /* The newest chunk has lost its objects, and stayed as the place of the next ones. */
-START_TEST(trim_of_an_empty_chunk)
+TEST(trim_of_an_empty_chunk, .modes = ORDINARY)
 {
     size_t chunks = 0;
     void *object = NULL;
@@ -240,7 +228,6 @@ START_TEST(trim_of_an_empty_chunk)
     ck_assert_ptr_nonnull(reapMalloc(&reap, 100));
     assert_valid(reap);
 }
-END_TEST
 
 /* Behind a mark, and from a walk's function. */
 static int trim_within(void *object, size_t size, void *arg)
@@ -251,7 +238,7 @@ static int trim_within(void *object, size_t size, void *arg)
     return 0;
 }
 
-START_TEST(trim_at_any_moment)
+TEST(trim_at_any_moment, .modes = ORDINARY)
 {
     enum { N = 10000 };
     static char *objects[N];
@@ -276,19 +263,16 @@ START_TEST(trim_at_any_moment)
     ck_assert_uint_eq(stats().live_objects, 0);
     ck_assert_uint_eq(stats().chunk_bytes, 8192);
 }
-END_TEST
 
-START_TEST(usable_size_of_null) { ck_assert_uint_eq(reapUsableSize(NULL), 0); }
-END_TEST
+TEST(usable_size_of_null) { ck_assert_uint_eq(reapUsableSize(NULL), 0); }
 
-START_TEST(the_version_is_the_headers)
+TEST(the_version_is_the_headers)
 {
     char version[32];
     snprintf(version, sizeof version, "%d.%d.%d", REAP_VERSION_MAJOR, REAP_VERSION_MINOR, REAP_VERSION_PATCH);
     ck_assert_str_eq(reapVersion(), version);
     ck_assert_str_eq(reapVersion(), REAP_VERSION);
 }
-END_TEST
 
 /* --- clearing and destroying ----------------------------------------------------------------- */
 
@@ -298,7 +282,7 @@ static void note(void *arg) { strcat(order, arg); }
 
 static void nothing(void *arg) { (void)arg; }
 
-START_TEST(functions_run_last_in_first_out_after_the_children)
+TEST(functions_run_last_in_first_out_after_the_children)
 {
     void *a, *b, *below_b;
     order[0] = '\0';
@@ -324,34 +308,9 @@ START_TEST(functions_run_last_in_first_out_after_the_children)
     ck_assert_str_eq(order, "cba314");
     reapCreate(&reap, NULL);
 }
-END_TEST
-
-static void register_more(void *arg)
-{
-    note(arg);
-    ck_assert_ptr_nonnull(reapMalloc(&reap, 50000));
-    reapOnDestroy(&reap, note, (void *)"y");
-    ck_assert_int_eq(reapCancelOnDestroy(&reap, note, (void *)"x"), 0);
-    void *child;
-    reapCreate(&child, &reap);
-    reapOnDestroy(&child, note, (void *)"z");
-}
-
-START_TEST(functions_may_use_the_reap)
-{
-    order[0] = '\0';
-    reapOnDestroy(&reap, note, (void *)"0");
-    reapOnDestroy(&reap, note, (void *)"x");
-    reapOnDestroy(&reap, register_more, (void *)"1");
-    reapFreeAll(&reap);
-    ck_assert_str_eq(order, "1zy0");
-    ck_assert_uint_eq(stats().children, 0);
-    ck_assert_uint_eq(stats().live_objects, 0);
-}
-END_TEST
 
 /* Records are not objects, and those taken back are used again. */
-START_TEST(functions_cost_no_objects)
+TEST(functions_cost_no_objects)
 {
     for (int i = 0; i < 10000; i++) {
         ck_assert_int_eq(reapOnDestroy(&reap, note, (void *)"x"), 0);
@@ -363,10 +322,9 @@ START_TEST(functions_cost_no_objects)
     for (int i = 0; i < 1000; i++) reapOnDestroy(&reap, nothing, NULL);
     reapFreeAll(&reap);
 }
-END_TEST
 
 /* In the chunk before the newest one, the gaps at the end are on free lists. */
-START_TEST(a_record_takes_no_listed_gap)
+TEST(a_record_takes_no_listed_gap, .modes = ORDINARY)
 {
     enum { MOST = 200 };
     static void *objects[MOST];
@@ -382,29 +340,8 @@ START_TEST(a_record_takes_no_listed_gap)
     assert_valid(reap);
     ck_assert_str_eq(reapName(&reap), name);
 }
-END_TEST
 
-START_TEST(records_while_objects_come_and_go)
-{
-    enum { MOST = 2000 };
-    static void *objects[MOST];
-    for (uint64_t chance = 1; chance < 40; chance += 2) {
-        uint64_t next = chance;
-        unsigned n = 50 + random_below(&next, MOST - 50);
-        memset(objects, 0, sizeof objects);
-        for (int i = 0; i < 8000; i++) {
-            void **object = &objects[random_below(&next, n)];
-            reapFree(&reap, *object);
-            *object = reapMalloc(&reap, 1 + random_below(&next, 2000));
-            if (random_below(&next, 100) == 0) reapOnDestroy(&reap, nothing, NULL);
-            if (i % 250 == 0) assert_valid(reap);
-        }
-        reapFreeAll(&reap);
-    }
-}
-END_TEST
-
-START_TEST(a_chunk_with_a_record_stays)
+TEST(a_chunk_with_a_record_stays, .modes = ORDINARY)
 {
     enum { N = 1000 };
     static void *objects[N];
@@ -418,9 +355,8 @@ START_TEST(a_chunk_with_a_record_stays)
     reapFreeAll(&reap);
     ck_assert_str_eq(order, "x");
 }
-END_TEST
 
-START_TEST(a_deep_tree_needs_no_stack)
+TEST(a_deep_tree_needs_no_stack)
 {
     enum { DEPTH = 20000 };
     void *parent = reap, *child = NULL;
@@ -432,10 +368,9 @@ START_TEST(a_deep_tree_needs_no_stack)
     reapFreeAll(&reap);
     ck_assert_uint_eq(stats().children, 0);
 }
-END_TEST
 
 /* What a clear keeps follows what is used, and forgets a burst. */
-START_TEST(a_clear_keeps_what_the_next_round_needs)
+TEST(a_clear_keeps_what_the_next_round_needs, .modes = ORDINARY)
 {
     size_t first = stats().chunk_bytes;
     for (int i = 0; i < 1000; i++) reapMalloc(&reap, 200);
@@ -451,7 +386,6 @@ START_TEST(a_clear_keeps_what_the_next_round_needs)
     for (int i = 0; i < 120; i++) reapFreeAll(&reap);
     ck_assert_uint_eq(stats().chunk_bytes, first);
 }
-END_TEST
 
 static size_t child_with(int objects)
 {
@@ -468,7 +402,7 @@ static size_t child_with(int objects)
 }
 
 /* Children begin with what the ones before them needed, between 1 and 32 KiB. */
-START_TEST(children_learn_from_each_other)
+TEST(children_learn_from_each_other, .modes = ORDINARY)
 {
     ck_assert_uint_eq(child_with(100), 1024);
     ck_assert_uint_eq(child_with(100), 8192);
@@ -485,10 +419,9 @@ START_TEST(children_learn_from_each_other)
     ck_assert_uint_eq(stats_of(root).chunk_bytes, 8192);
     reapDestroy(&root);
 }
-END_TEST
 
 /* A name that a small first chunk has no room for lies in another chunk, in which the next round begins. */
-START_TEST(a_long_name_outlives_clears_of_a_small_reap)
+TEST(a_long_name_outlives_clears_of_a_small_reap, .modes = ORDINARY)
 {
     char name[400];
     void *child, *objects[3];
@@ -506,12 +439,11 @@ START_TEST(a_long_name_outlives_clears_of_a_small_reap)
     }
     reapDestroy(&child);
 }
-END_TEST
 
 static void use_nothing(void *arg) { (void)arg; }
 
 /* The children of a request begin with what those of the last request came to need. */
-START_TEST(children_learn_from_their_parents_siblings)
+TEST(children_learn_from_their_parents_siblings, .modes = ORDINARY)
 {
     for (int i = 0; i < 3; i++) {
         void *child, *below;
@@ -527,10 +459,9 @@ START_TEST(children_learn_from_their_parents_siblings)
     reapCreate(&below, &children[1]);
     ck_assert_uint_eq(stats_of(below).chunk_bytes, 8192);
 }
-END_TEST
 
 /* The next child, in the memory of the last one, has neither its name nor room for its functions. */
-START_TEST(a_child_has_nothing_of_the_last_one)
+TEST(a_child_has_nothing_of_the_last_one, .modes = ORDINARY)
 {
     for (int i = 0; i < 20; i++) {
         void *child;
@@ -551,11 +482,10 @@ START_TEST(a_child_has_nothing_of_the_last_one)
         reapDestroy(&child);
     }
 }
-END_TEST
 
 /* A fifth of the children is a little too great for the size of the others. If each of these had its way, as
  * many as live at once would begin with the greater size, and most of them would not need it. */
-START_TEST(a_few_great_children_do_not_change_the_size_of_all)
+TEST(a_few_great_children_do_not_change_the_size_of_all, .modes = ORDINARY)
 {
     enum { LIVE = 50, ROUNDS = 40 };
     void *children[LIVE];
@@ -570,11 +500,10 @@ START_TEST(a_few_great_children_do_not_change_the_size_of_all)
     }
     ck_assert_uint_eq(great, 0);
 }
-END_TEST
 
 /* Children that began before the last step say nothing about it: as many as are alive at once would take the
  * size up to the greatest, and then down to the least. */
-START_TEST(children_that_live_together_learn_one_step)
+TEST(children_that_live_together_learn_one_step, .modes = ORDINARY)
 {
     void *children[20];
     for (int i = 0; i < 60; i++) {
@@ -586,13 +515,12 @@ START_TEST(children_that_live_together_learn_one_step)
         ck_assert_uint_eq(((const struct reap *)*child)->held, i >= 20 ? 8192 : 8192 + 1024);
     }
 }
-END_TEST
 
 /* One chunk of those that went is kept for the next child, and goes with the parent. */
-START_TEST(the_next_child_begins_where_the_last_one_did)
+TEST(the_next_child_begins_where_the_last_one_did, .modes = ORDINARY)
 {
     void *children[3], *stale, *grandchild;
-    size_t before = stats().chunk_bytes, kept = reap_instrumented ? 0 : REAP_SMALL_SIZE;
+    size_t before = stats().chunk_bytes, kept = apart_on ? 0 : REAP_SMALL_SIZE;
     for (int i = 0; i < 3; i++) reapCreate(&children[i], &reap);
     stale = children[0];
     for (int i = 0; i < 3; i++) reapDestroy(&children[i]);
@@ -600,7 +528,7 @@ START_TEST(the_next_child_begins_where_the_last_one_did)
     ck_assert_int_eq(reapOf(stale, &grandchild), -1);
     for (int round = 0; round < 3; round++) {
         reapCreate(&children[0], &reap);
-        ck_assert(children[0] == stale || reap_instrumented);
+        ck_assert(children[0] == stale || apart_on);
         ck_assert_uint_eq(stats().chunk_bytes, before);
         assert_valid(children[0]);
         memset(reapMalloc(&children[0], 5000), 0xff, 5000);
@@ -611,7 +539,6 @@ START_TEST(the_next_child_begins_where_the_last_one_did)
     }
     ck_assert_uint_eq(stats().chunk_bytes, before + kept);
 }
-END_TEST
 
 static void *destroy_there(void *root)
 {
@@ -621,9 +548,9 @@ static void *destroy_there(void *root)
 
 /* A root's memory is the next root's of this thread, which has nothing of it: no name, no object, and
  * children that begin small. One that did more than to bump goes, and a trim gives back what is kept. */
-START_TEST(the_next_root_begins_where_the_last_one_did)
+TEST(the_next_root_begins_where_the_last_one_did, .modes = ORDINARY, .apart = true)
 {
-    needs(!reap_instrumented, "a tool watches");
+    needs(!apart_on, "a tool watches");
     void *root, *child, *last;
     struct hoard_stats before, after;
     for (int round = 0; round < 8; round++) {
@@ -655,7 +582,6 @@ START_TEST(the_next_root_begins_where_the_last_one_did)
     hoard_stats(&after);
     ck_assert_uint_eq(after.live_bytes, before.live_bytes);
 }
-END_TEST
 
 /* Threads destroy each other's roots, and make more at the same time. */
 static void *swap_roots(void *arg)
@@ -672,14 +598,13 @@ static void *swap_roots(void *arg)
     return NULL;
 }
 
-START_TEST(threads_pass_roots_on)
+TEST(threads_pass_roots_on, .modes = ORDINARY, .apart = true)
 {
     static _Atomic(void *) places[8];
     in_threads(4, swap_roots, places);
     for (int i = 0; i < 8; i++)
         if (places[i]) destroy_there(places[i]);
 }
-END_TEST
 
 /* --- handles in memory that goes --- */
 
@@ -701,31 +626,8 @@ static void free_in(void *object)
     reapFree(&owner, object);
 }
 
-static void use_it(void *handle) { ck_assert_ptr_nonnull(reapMalloc(handle, 10)); }
-
-/* In a reap itself, small or with a chunk of its own, or freed by one of its functions; also in those of its
- * children. Its functions find the handle as it was. */
-START_TEST(a_handle_in_the_reap_that_it_is_of)
-{
-    are_shared = _i;
-    for (int where = 0; where < 16; where++) {
-        void *top = new_on_pages(&reap), *below, **handle;
-        if (where & 1) below = new_on_pages(&top);
-        if (where & 2) reapCreate(&below, where & 1 ? &below : &top);
-        handle = reapMalloc(where & 3 ? &below : &top, where & 4 ? 100000 : 16);
-        *handle = top;
-        if (where & 8)
-            reapOnDestroy(where & 3 ? &below : &top, free_in, handle);
-        else
-            reapOnDestroy(where & 3 ? &below : &top, use_it, handle);
-        reapDestroy(handle);
-        ck_assert_uint_eq(stats().children, 0);
-    }
-}
-END_TEST
-
 /* Where it stays it is NULL: in a parent, in a reap beside, in another tree, and elsewhere. */
-START_TEST(a_handle_in_a_reap_that_stays)
+TEST(a_handle_in_a_reap_that_stays, .times = 2)
 {
     void *beside, *root, *child, *local;
     are_shared = _i;
@@ -743,12 +645,11 @@ START_TEST(a_handle_in_a_reap_that_stays)
     }
     reapDestroy(&root);
 }
-END_TEST
 
 /* The same with objects apart, and what was freed looked through for what has been written to it. */
-START_TEST(a_handle_apart)
+TEST(a_handle_apart, .times = 2, .modes = ORDINARY, .apart = true)
 {
-    static const char *const how[] = {"harden=1", "redzone=48", "bypass=1"};
+    static const char *const how[] = {"harden=1", "bypass=1"};
     setenv("REAP_OPTIONS", how[_i], 1);
     for (int where = 0; where < 8; where++) {
         void *top, *child, **handle;
@@ -758,13 +659,12 @@ START_TEST(a_handle_apart)
         *handle = top;
         if (where & 4) reapOnDestroy(where & 1 ? &child : &top, free_in, handle);
         reapDestroy(handle);
-        guarded_check_freed();
+        apart_check_freed();
     }
 }
-END_TEST
 
 /* Made in an object of its parent, and cleared through a handle that goes with the clear. */
-START_TEST(a_handle_in_an_object_of_the_parent)
+TEST(a_handle_in_an_object_of_the_parent)
 {
     struct request {
         void *handle;
@@ -779,9 +679,8 @@ START_TEST(a_handle_in_an_object_of_the_parent)
     reapDestroy(&request->handle);
     ck_assert_ptr_null(request->handle);
 }
-END_TEST
 
-START_TEST(destroying_nothing)
+TEST(destroying_nothing)
 {
     void *nothing = NULL;
     reapDestroy(&nothing);
@@ -791,51 +690,5 @@ START_TEST(destroying_nothing)
     ck_assert_ptr_null(reapParent(&nothing));
     reapDestroy(&nothing);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, every_pointer_knows_its_owner);
-    tcase_add_test(tests, names);
-    tcase_add_test(tests, names_take_no_more_than_the_longest);
-    tcase_add_test(tests, many_names);
-    tcase_add_test(tests, usable_size_of_null);
-    tcase_add_test(tests, the_version_is_the_headers);
-    tcase_add_test(tests, functions_run_last_in_first_out_after_the_children);
-    tcase_add_test(tests, functions_may_use_the_reap);
-    tcase_add_test(tests, functions_cost_no_objects);
-    tcase_add_test(tests, a_deep_tree_needs_no_stack);
-    tcase_add_loop_test(tests, a_handle_in_the_reap_that_it_is_of, 0, 2);
-    tcase_add_loop_test(tests, a_handle_in_a_reap_that_stays, 0, 2);
-    tcase_add_test(tests, a_handle_in_an_object_of_the_parent);
-    tcase_add_test(tests, destroying_nothing);
-    if (mode != MODE_ORDINARY) return;
-    tcase_add_test(tests, short_names);
-    tcase_add_test(tests, trim);
-    tcase_add_test(tests, trim_of_what_another_thread_freed);
-    tcase_add_test(tests, trim_of_an_empty_chunk);
-    tcase_add_test(tests, a_record_takes_no_listed_gap);
-    tcase_add_test(tests, records_while_objects_come_and_go);
-    tcase_add_test(tests, a_chunk_with_a_record_stays);
-    tcase_add_test(tests, trim_at_any_moment);
-    tcase_add_test(tests, a_clear_keeps_what_the_next_round_needs);
-    tcase_add_test(tests, children_learn_from_each_other);
-    tcase_add_test(tests, a_long_name_outlives_clears_of_a_small_reap);
-    tcase_add_test(tests, children_learn_from_their_parents_siblings);
-    tcase_add_test(tests, a_child_has_nothing_of_the_last_one);
-    tcase_add_test(tests, children_that_live_together_learn_one_step);
-    tcase_add_test(tests, a_few_great_children_do_not_change_the_size_of_all);
-    tcase_add_test(tests, the_next_child_begins_where_the_last_one_did);
-}
-
-int main(void)
-{
-    TCase *cases[MODES];
-    cases_of_modes(cases, 30, setup, teardown, add);
-    TCase *apart = new_case("reap_life_apart", 30);
-    tcase_add_loop_test(apart, a_handle_apart, 0, 3);
-    tcase_add_test(apart, the_next_root_begins_where_the_last_one_did);
-    tcase_add_test(apart, threads_pass_roots_on);
-    return run_cases("reap_life", cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_PARTS], apart,
-                     (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_limit.c: limits: what they let through, whom they are shared with, and what gives back. */
-#include <pthread.h>
 
-#include "region/reap_chunk.h"
 #include "support/reap_fixture.h"
 
 enum { LIMIT = 1 << 20 };
@@ -21,7 +19,7 @@ static size_t fill(void **handle, size_t size)
 /* --- one reap -------------------------------------------------------------------------------- */
 
 /* A reap alone gets its limit to the last unit, whatever the sizes; and again after a clear. */
-START_TEST(a_limit_is_met_exactly)
+TEST(a_limit_is_met_exactly)
 {
     static const size_t sizes[] = {16, 48, 1000, 5000, 40000, 300000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -38,9 +36,8 @@ START_TEST(a_limit_is_met_exactly)
     ck_assert_uint_eq(stats().limit, 0);
     ck_assert_ptr_nonnull(reapMalloc(&reap, 4 * 300000));
 }
-END_TEST
 
-START_TEST(each_call_is_limited)
+TEST(each_call_is_limited)
 {
     reapMalloc(&reap, 100);
     ck_assert_int_eq(reapSetLimit(&reap, 1000), 0);
@@ -68,10 +65,9 @@ START_TEST(each_call_is_limited)
     reapFree(&reap, object);
     ck_assert_ptr_nonnull(reapMalloc(&reap, 400));
 }
-END_TEST
 
 /* Also when it moves to another part of a shared reap, because a mark is open. */
-START_TEST(a_copy_is_not_counted_behind_a_mark)
+TEST(a_copy_is_not_counted_behind_a_mark)
 {
     enum { N = 8 };
     char *objects[N];
@@ -92,10 +88,9 @@ START_TEST(a_copy_is_not_counted_behind_a_mark)
         reapUnmark(&reap, &mark);
     }
 }
-END_TEST
 
 /* Room that one part of a shared reap has drawn ahead serves the objects of the others. */
-START_TEST(a_growing_object_gets_all_room)
+TEST(a_growing_object_gets_all_room)
 {
     enum { N = 16 };
     char *objects[N];
@@ -113,10 +108,9 @@ START_TEST(a_growing_object_gets_all_room)
     }
     ck_assert_uint_eq(stats().live_bytes, live);
 }
-END_TEST
 
 /* A limit below what lives is refused and changes nothing; one at that is not. */
-START_TEST(a_limit_below_what_lives)
+TEST(a_limit_below_what_lives)
 {
     for (int i = 0; i < 100; i++) reapMalloc(&reap, 100);
     ck_assert_int_eq(reapSetLimit(&reap, 100 * 112 - 1), -1);
@@ -130,15 +124,14 @@ START_TEST(a_limit_below_what_lives)
     ck_assert_ptr_nonnull(reapMalloc(&reap, 100));
     ck_assert_ptr_null(reapMalloc(&reap, 1));
 }
-END_TEST
 
 /* Most objects of a limited reap are bumped as those of any other: `end` moves in steps. */
-START_TEST(the_fast_path_goes_on)
+TEST(the_fast_path_goes_on)
 {
     const struct reap *r = reap;
     const char *end = NULL;
     int steps = 0;
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
     for (int i = 0; i < LIMIT / 64; i++) {
         ck_assert_ptr_nonnull(reapMalloc(&reap, 64));
@@ -147,10 +140,9 @@ START_TEST(the_fast_path_goes_on)
     }
     ck_assert_int_lt(steps, 200);
 }
-END_TEST
 
 /* The newest chunk has more room than the limit leaves. */
-START_TEST(a_trim_leaves_the_limit)
+TEST(a_trim_leaves_the_limit)
 {
     enum { N = LIMIT * 3 / 4 / 112, OLD = N / 2, PART = 16 };
     static void *objects[N];
@@ -164,11 +156,10 @@ START_TEST(a_trim_leaves_the_limit)
         ck_assert_uint_eq(stats().live_bytes, N * 112);
     }
 }
-END_TEST
 
 /* --- several reaps --------------------------------------------------------------------------- */
 
-START_TEST(a_limit_holds_for_those_below)
+TEST(a_limit_holds_for_those_below)
 {
     void *children[20], *grandchild;
     size_t all = 0;
@@ -190,9 +181,8 @@ START_TEST(a_limit_holds_for_those_below)
     assert_valid(reap);
     ck_assert_uint_eq(fill(&reap, 16), LIMIT); /* nothing is lost */
 }
-END_TEST
 
-START_TEST(limits_nest)
+TEST(limits_nest)
 {
     void *inner, *below, *outside;
     ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
@@ -216,10 +206,9 @@ START_TEST(limits_nest)
     assert_valid(below);
     ck_assert_ptr_nonnull(reapMalloc(&below, LIMIT));
 }
-END_TEST
 
 /* A limit that comes later counts what is there already. */
-START_TEST(a_limit_counts_what_was_there)
+TEST(a_limit_counts_what_was_there)
 {
     void *child, *grandchild;
     reapCreate(&child, &reap);
@@ -237,7 +226,6 @@ START_TEST(a_limit_counts_what_was_there)
     reapDestroy(&child);
     ck_assert_uint_eq(fill(&reap, 16), 3200);
 }
-END_TEST
 
 /* --- the function ---------------------------------------------------------------------------- */
 
@@ -259,7 +247,7 @@ static void on_limit(void **handle, size_t size, void *arg)
     met->to_free = NULL;
 }
 
-START_TEST(the_function_is_called_and_the_call_tried_again)
+TEST(the_function_is_called_and_the_call_tried_again)
 {
     struct met met = {0};
     void *child;
@@ -287,7 +275,6 @@ START_TEST(the_function_is_called_and_the_call_tried_again)
     ck_assert_ptr_null(reapMalloc(&reap, LIMIT / 2));
     ck_assert_int_eq(met.calls, 3);
 }
-END_TEST
 
 static void *use_it(void *shared)
 {
@@ -302,7 +289,7 @@ static void find_it_met(void **handle, size_t size, void *arg)
 }
 
 /* A move out of a shared reap: refused, that leaves both reaps as they were. */
-START_TEST(the_function_is_called_in_a_move)
+TEST(the_function_is_called_in_a_move, .modes = ORDINARY)
 {
     void *shared = new_shared(NULL, 0), *object = reapMalloc(&shared, 2000);
     int calls = 0;
@@ -322,7 +309,6 @@ START_TEST(the_function_is_called_in_a_move)
     reapOnLimit(&reap, NULL, NULL);
     reapDestroy(&shared);
 }
-END_TEST
 
 static void clear(void **handle, size_t size, void *arg)
 {
@@ -331,7 +317,7 @@ static void clear(void **handle, size_t size, void *arg)
     reapFreeAll(handle);
 }
 
-START_TEST(the_function_clears_the_reap)
+TEST(the_function_clears_the_reap)
 {
     int calls = 0;
     reapSetLimit(&reap, LIMIT);
@@ -342,7 +328,39 @@ START_TEST(the_function_clears_the_reap)
     ck_assert_int_eq(calls, 6);
     assert_valid(reap);
 }
-END_TEST
+
+static void lift(void **handle, size_t size, void *arg)
+{
+    (void)size, (void)arg;
+    ck_assert_int_eq(reapSetLimit(handle, 0), 0);
+}
+
+/* A limit that is met by an object that moves, and lifted by its function: rooms of others below it come
+ * back, and the limit above is charged all the same. */
+TEST(a_limit_is_lifted_while_an_object_moves)
+{
+    enum { INNER = 64 * 1024 };
+    void *inner, *others[8], *source;
+    size_t moved = 0;
+    reapCreate(&source, NULL);
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
+    for (int round = 0; round < 400; round++) {
+        reapCreate(&inner, &reap);
+        if (reapSetLimit(&inner, INNER) != 0) break;
+        for (int i = 0; i < 8; i++) {
+            reapCreate(&others[i], &inner);
+            reapMalloc(&others[i], 16); /* and it has room */
+        }
+        reapOnLimit(&inner, lift, NULL);
+        size_t size = INNER - 8 * 16;
+        if (reapMove(reapMalloc(&source, size), &source, &inner)) moved += size;
+        ck_assert_uint_le(moved, LIMIT);
+        assert_valid(inner);
+    }
+    assert_valid(reap);
+    ck_assert_uint_gt(moved, LIMIT / 2);
+    reapDestroy(&source);
+}
 
 /* --- threads --------------------------------------------------------------------------------- */
 
@@ -379,20 +397,17 @@ static void *take_and_give(void *arg)
     return NULL;
 }
 
-START_TEST(threads_share_a_limit)
+TEST(threads_share_a_limit)
 {
-    pthread_t threads[THREADS];
     ck_assert_int_eq(reapSetLimit(&reap, LIMIT / 8), 0);
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, take_and_give, NULL);
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    in_threads(THREADS, take_and_give, NULL);
     assert_valid(reap);
     ck_assert_uint_eq(fill(&reap, 16), LIMIT / 8);
 }
-END_TEST
 
 /* --- the equations --------------------------------------------------------------------------- */
 
-START_TEST(validity_notices_each_broken_equation)
+TEST(validity_notices_each_broken_equation)
 {
     struct reap *r = reap;
     void *child;
@@ -404,30 +419,10 @@ START_TEST(validity_notices_each_broken_equation)
     BREAKS(reap_share(r)->left += 16, reap_share(r)->left -= 16);
     BREAKS(reap_share(r)->slack += 16, reap_share(r)->slack -= 16);
     BREAKS(reap_share(r)->limiter = NULL, reap_share(r)->limiter = r);
-    if (!reap_instrumented) BREAKS(r->end += 16, r->end -= 16);
+    if (!apart_on) BREAKS(r->end += 16, r->end -= 16);
     struct reap *c = child;
     BREAKS(reap_share(c)->extra += 16, reap_share(c)->extra -= 16);
     BREAKS(reap_share(c)->limiter = NULL, reap_share(c)->limiter = r);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, a_limit_is_met_exactly);
-    tcase_add_test(tests, each_call_is_limited);
-    tcase_add_test(tests, a_copy_is_not_counted_behind_a_mark);
-    tcase_add_test(tests, a_growing_object_gets_all_room);
-    tcase_add_test(tests, a_limit_below_what_lives);
-    tcase_add_test(tests, the_fast_path_goes_on);
-    tcase_add_test(tests, a_trim_leaves_the_limit);
-    tcase_add_test(tests, a_limit_holds_for_those_below);
-    tcase_add_test(tests, limits_nest);
-    tcase_add_test(tests, a_limit_counts_what_was_there);
-    tcase_add_test(tests, the_function_is_called_and_the_call_tried_again);
-    tcase_add_test(tests, the_function_clears_the_reap);
-    tcase_add_test(tests, threads_share_a_limit);
-    tcase_add_test(tests, validity_notices_each_broken_equation);
-    if (mode == MODE_ORDINARY) tcase_add_test(tests, the_function_is_called_in_a_move);
-}
-
-int main(void) { return run_in_modes("reap_limit", add); }
+int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

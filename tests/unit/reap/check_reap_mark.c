@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_mark.c: marks: what goes with a rewind, what stays, and where objects come from meanwhile. */
-#include "region/reap_chunk.h"
 #include "support/reap_fixture.h"
 
 static char order[100];
@@ -9,7 +8,7 @@ static void note(void *arg) { strcat(order, arg); }
 
 /* --- one mark -------------------------------------------------------------------------------- */
 
-START_TEST(a_rewind_frees_what_came_after)
+TEST(a_rewind_frees_what_came_after)
 {
     reap_mark mark;
     void *owner, *older[50], *younger[2000];
@@ -34,7 +33,6 @@ START_TEST(a_rewind_frees_what_came_after)
     reapUnmark(&reap, &mark);
     ck_assert_uint_eq(stats().live_objects, before.live_objects + 1);
 }
-END_TEST
 
 /* After the last mark was closed the hole stays, and comes before the gaps. Allocates until one is used. */
 static char *spend_hole(size_t size)
@@ -49,7 +47,7 @@ static char *spend_hole(size_t size)
 
 /* While a mark is open free memory is left alone, and nothing grows across the mark; afterwards both are
  * as they were. */
-START_TEST(objects_come_from_the_bump_pointer_only)
+TEST(objects_come_from_the_bump_pointer_only, .modes = NOT_IN_PARTS)
 {
     reap_mark mark;
     char *objects[20], *last = NULL;
@@ -70,10 +68,9 @@ START_TEST(objects_come_from_the_bump_pointer_only)
     reapUnmark(&reap, &mark);
     ck_assert(spend_hole(64) <= objects[19]);
 }
-END_TEST
 
 /* An older object before the mark leaves a free block there: the bump pointer stays. */
-START_TEST(older_objects_stay_freed)
+TEST(older_objects_stay_freed, .modes = NOT_IN_PARTS)
 {
     reap_mark mark;
     char *a = reapMalloc(&reap, 64), *b = reapMalloc(&reap, 64);
@@ -92,9 +89,8 @@ START_TEST(older_objects_stay_freed)
     ck_assert_ptr_eq(reapMalloc(&reap, 64), b); /* joined with the hole */
     reapFree(&reap, a);
 }
-END_TEST
 
-START_TEST(children_and_functions_go_with_a_rewind)
+TEST(children_and_functions_go_with_a_rewind)
 {
     reap_mark mark;
     void *older, *child, *grandchild;
@@ -124,23 +120,9 @@ START_TEST(children_and_functions_go_with_a_rewind)
     reapFreeAll(&reap);
     ck_assert_str_eq(order, "gc43do52");
 }
-END_TEST
-
-static int times;
-
-static void make_more(void *arg)
-{
-    void *child;
-    (void)arg;
-    ck_assert_ptr_nonnull(reapMalloc(&reap, 50000));
-    if (++times > 3) return;
-    reapCreate(&child, &reap);
-    reapOnDestroy(&child, note, (void *)"x");
-    reapOnDestroy(&reap, make_more, NULL);
-}
 
 /* A child in the memory of one that was born after a mark is older than the next mark. */
-START_TEST(a_child_is_not_as_old_as_the_last_one)
+TEST(a_child_is_not_as_old_as_the_last_one)
 {
     reap_mark mark;
     void *child;
@@ -157,25 +139,10 @@ START_TEST(a_child_is_not_as_old_as_the_last_one)
         reapDestroy(&child);
     }
 }
-END_TEST
-
-START_TEST(functions_may_use_the_reap_that_is_rewound)
-{
-    reap_mark mark;
-    order[0] = '\0';
-    reapMark(&reap, &mark);
-    reapOnDestroy(&reap, make_more, NULL);
-    reapRewind(&reap, &mark);
-    ck_assert_int_eq(times, 4);
-    ck_assert_str_eq(order, "xxx");
-    ck_assert_uint_eq(stats().live_objects, 0);
-    ck_assert_uint_eq(stats().children, 0);
-}
-END_TEST
 
 /* --- several --------------------------------------------------------------------------------- */
 
-START_TEST(marks_nest)
+TEST(marks_nest)
 {
     enum { DEEP = 300 };
     static reap_mark marks[DEEP];
@@ -196,10 +163,9 @@ START_TEST(marks_nest)
     reapUnmark(&reap, &marks[0]);
     assert_valid(reap);
 }
-END_TEST
 
 /* What marks hold back, they hold back no longer than they are open. */
-START_TEST(what_marks_held_back_is_used_again)
+TEST(what_marks_held_back_is_used_again)
 {
     enum { N = 40 };
     reap_mark outer, inner;
@@ -222,11 +188,10 @@ START_TEST(what_marks_held_back_is_used_again)
     for (int i = 0; i < N - 1; i++) reapMalloc(&reap, 64);
     if (reap_mode != MODE_PARTS) ck_assert_uint_eq(stats().chunk_bytes, held);
 }
-END_TEST
 
 /* With a mark in a reap in heap mode, whose hole lies between objects: no gap is used, and no chunk goes
  * back, before the mark is closed. */
-START_TEST(gaps_and_empty_chunks_wait)
+TEST(gaps_and_empty_chunks_wait, .modes = NOT_IN_PARTS)
 {
     enum { N = 2000 };
     static char *objects[N];
@@ -248,12 +213,11 @@ START_TEST(gaps_and_empty_chunks_wait)
     ck_assert_uint_ge(chunks, before.chunks);
     reapUnmark(&reap, &mark);
     assert_valid(reap);
-    if (!reap_instrumented) ck_assert_uint_lt(stats().chunks, chunks);
+    if (!apart_on) ck_assert_uint_lt(stats().chunks, chunks);
     ck_assert_uint_eq(stats().live_objects, 11);
 }
-END_TEST
 
-START_TEST(a_clear_closes_all_marks)
+TEST(a_clear_closes_all_marks, .modes = NOT_IN_PARTS)
 {
     reap_mark outer, inner;
     reapMark(&reap, &outer);
@@ -266,9 +230,8 @@ START_TEST(a_clear_closes_all_marks)
     ck_assert_ptr_eq(reapMalloc(&reap, 64), object);
     reapFree(&reap, next);
 }
-END_TEST
 
-START_TEST(marks_and_limits)
+TEST(marks_and_limits)
 {
     reap_mark mark;
     ck_assert_int_eq(reapSetLimit(&reap, 100000), 0);
@@ -284,12 +247,11 @@ START_TEST(marks_and_limits)
     reapUnmark(&reap, &mark);
     assert_valid(reap);
 }
-END_TEST
 
 /* --- what marks cost ------------------------------------------------------------------------- */
 
 /* A reap in heap mode has no new chunk for each mark; nor does it look at all of its chunks for each. */
-START_TEST(a_mark_costs_no_chunk)
+TEST(a_mark_costs_no_chunk, .times = FROMS, .times_shared = FROM_SOURCE)
 {
     enum { ROUNDS = 4096, OLDER = 200 };
     void *r = reap_from(_i), *older[OLDER];
@@ -310,37 +272,10 @@ START_TEST(a_mark_costs_no_chunk)
     ck_assert_uint_le(stats_of(r).chunk_bytes, 2 * 1024 * 1024);
     reapDestroy(&r);
 }
-END_TEST
-
-/* Chunks that empty while a mark is open go when it is closed, and what is freed between marks is used. */
-START_TEST(marks_and_frees_keep_what_lives)
-{
-    enum { LIVE = 500, ROUNDS = 100000 };
-    void *r = reap_from(_i), *objects[LIVE] = {NULL};
-    uint64_t chance = 1;
-    for (unsigned i = 0, n = shorter(ROUNDS, ROUNDS / 8); i < n; i++) {
-        reap_mark mark;
-        unsigned k = random_below(&chance, LIVE), size = 16 + random_below(&chance, 300);
-        if (random_below(&chance, 2)) reapFree(&r, objects[k]), objects[k] = NULL;
-        reapMark(&r, &mark);
-        void *scratch = memset(reapMalloc(&r, size), 1, size);
-        reapFree(&r, objects[k]);
-        objects[k] = scratch;
-        if (random_below(&chance, 4) == 0) reapRewind(&r, &mark), objects[k] = NULL;
-        reapUnmark(&r, &mark);
-        if (random_below(&chance, 4) == 0) reapFree(&r, objects[k]), objects[k] = reapMalloc(&r, size);
-    }
-    assert_valid(r);
-    ck_assert_uint_le(stats_of(r).chunk_bytes, sizeof reap_buffer);
-    for (int k = 0; k < LIVE; k++) reapFree(&r, objects[k]);
-    if (reap_mode != MODE_PARTS) ck_assert_uint_le(stats_of(r).chunks, 2); /* one has the hole */
-    reapDestroy(&r);
-}
-END_TEST
 
 /* What a mark found open is not swept anew for each hole: a chunk comes to be open a constant number of
  * times. */
-START_TEST(a_mark_makes_no_sweep)
+TEST(a_mark_makes_no_sweep, .modes = NOT_IN_PARTS)
 {
     enum { ROUNDS = 12000 };
     void *r = reap_from(FROM_MODE), *short_lived[4] = {NULL};
@@ -361,10 +296,9 @@ START_TEST(a_mark_makes_no_sweep)
     ck_assert_uint_le(opened, ROUNDS / 4 + stats.chunks * 12);
     reapDestroy(&r);
 }
-END_TEST
 
 /* In a full buffer an object finds what was freed before a mark and while it was open. */
-START_TEST(a_full_buffer_has_what_marks_dropped)
+TEST(a_full_buffer_has_what_marks_dropped, .modes = ORDINARY)
 {
     enum { OBJECTS = 2000 };
     void *r = reap_from(FROM_BUFFER), *objects[OBJECTS];
@@ -384,18 +318,16 @@ START_TEST(a_full_buffer_has_what_marks_dropped)
     assert_valid(r);
     reapDestroy(&r);
 }
-END_TEST
 
 static void nothing(void *arg) { (void)arg; }
 
 /* Records take the gaps behind the hole, and then its end; the mark is open all the same. */
-START_TEST(records_may_take_the_end_of_a_marked_hole)
+TEST(records_may_take_the_end_of_a_marked_hole, .times = 2, .modes = ORDINARY)
 {
     static char buffer[8192];
     void *r, *last;
     reap_mark mark;
-    struct reap_options options = {.size = sizeof options, .buffer = buffer, .buffer_size = sizeof buffer};
-    ck_assert_int_eq(reapCreateWith(&r, NULL, &options), 0);
+    r = reap_with(NULL, .buffer = buffer, .buffer_size = sizeof buffer);
     if (_i) reapMalloc(&r, 16); /* so that what records take is even once, and odd once */
     void *hole = reapMalloc(&r, 640), *behind = reapMalloc(&r, 640);
     for (size_t size = sizeof buffer; !(last = reapMalloc(&r, size));) size -= 16;
@@ -411,7 +343,6 @@ START_TEST(records_may_take_the_end_of_a_marked_hole)
     assert_valid(r);
     reapDestroy(&r);
 }
-END_TEST
 
 /* --- a parser with a mark for each value ----------------------------------------------------- */
 
@@ -505,7 +436,7 @@ static size_t bytes_parsed(const char *text, int with)
     return bytes;
 }
 
-START_TEST(a_parser_may_mark_each_value)
+TEST(a_parser_may_mark_each_value)
 {
     static char text[8 * 1024 * 1024];
     uint64_t chance = 3;
@@ -514,10 +445,9 @@ START_TEST(a_parser_may_mark_each_value)
     ck_assert_uint_le(bytes_parsed(text, NESTED), plain * 4);
     ck_assert_uint_le(bytes_parsed(text, ATTEMPTS), plain * 4);
 }
-END_TEST
 
 /* A chunk that came with the mark and holds records stays, empty. */
-START_TEST(records_outlive_a_rewind)
+TEST(records_outlive_a_rewind)
 {
     reap_mark mark;
     static char name[3000];
@@ -536,31 +466,5 @@ START_TEST(records_outlive_a_rewind)
     reapUnmark(&reap, &mark);
     ck_assert_str_eq(reapName(&reap), name);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, a_rewind_frees_what_came_after);
-    tcase_add_test(tests, children_and_functions_go_with_a_rewind);
-    tcase_add_test(tests, functions_may_use_the_reap_that_is_rewound);
-    tcase_add_test(tests, a_child_is_not_as_old_as_the_last_one);
-    tcase_add_test(tests, marks_nest);
-    tcase_add_test(tests, what_marks_held_back_is_used_again);
-    tcase_add_test(tests, marks_and_limits);
-    tcase_add_test(tests, records_outlive_a_rewind);
-    tcase_add_loop_test(tests, a_mark_costs_no_chunk, 0, mode == MODE_ORDINARY ? FROMS : FROM_SOURCE);
-    tcase_add_loop_test(tests, marks_and_frees_keep_what_lives, 0,
-                        mode == MODE_ORDINARY ? FROM_BUFFER : FROM_SOURCE);
-    tcase_add_test(tests, a_parser_may_mark_each_value);
-    if (mode == MODE_PARTS) return;
-    tcase_add_test(tests, objects_come_from_the_bump_pointer_only);
-    tcase_add_test(tests, older_objects_stay_freed);
-    tcase_add_test(tests, gaps_and_empty_chunks_wait);
-    tcase_add_test(tests, a_clear_closes_all_marks);
-    tcase_add_test(tests, a_mark_makes_no_sweep);
-    if (mode != MODE_ORDINARY) return;
-    tcase_add_test(tests, a_full_buffer_has_what_marks_dropped);
-    tcase_add_loop_test(tests, records_may_take_the_end_of_a_marked_hole, 0, 2);
-}
-
-int main(void) { return run_in_modes("reap_mark", add); }
+int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

@@ -4,10 +4,6 @@
  * ends. (tests/misuse has a case for each kind of mistake.) */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <string.h>
-
 #include "region/reap_chunk.h"
 #include "support/expect.h"
 
@@ -39,129 +35,80 @@ static reap_builder builder;
 static struct reap_stats stats;
 static reap_mark mark;
 
-static void with_create(void **reap) { (reapCreate)(&other, reap); } /* in no mode of the test's */
-static void with_create_with(void **reap)
-{
-    struct reap_options options = {.size = sizeof options};
-    reapCreateWith(&other, reap, &options);
-}
-static void with_malloc(void **reap) { (reapMalloc)(reap, 100); }
-static void with_malloc_large(void **reap) { reapMalloc(reap, 1000000); }
-static void with_malloc_huge(void **reap) { reapMalloc(reap, OPAQUE(SIZE_MAX)); }
-static void with_malloc_empty(void **reap) { reapMalloc(reap, 0); }
-static void with_calloc(void **reap) { reapCalloc(reap, 10, 10); }
-static void with_calloc_large(void **reap) { reapCalloc(reap, 1000, 1000); }
-static void with_realloc(void **reap) { reapRealloc(reap, other, 1000); }
-static void with_realloc_null(void **reap) { reapRealloc(reap, NULL, 1000); }
-static void with_aligned(void **reap) { reapAlignedAlloc(reap, 64, 10); }
-static void with_free(void **reap) { reapFree(reap, other); }
-static void with_strdup(void **reap) { reapStrdup(reap, "text"); }
-static void with_strndup(void **reap) { reapStrndup(reap, "text", 2); }
-static void with_memdup(void **reap) { reapMemdup(reap, "text", 4); }
-static void with_printf(void **reap) { reapPrintf(reap, "text"); }
-static void with_vprintf(void **reap) { vprintf_in(reap, "text"); }
-static void with_append(void **reap) { reapAppend(reap, &builder, "text", 4); }
-static void with_append_string(void **reap) { reapAppendString(reap, &builder, "text"); }
-static void with_appendf(void **reap) { reapAppendf(reap, &builder, "text"); }
-static void with_vappendf(void **reap) { vappend_in(reap, &builder, "text"); }
-static void with_extend(void **reap) { reapExtend(reap, &builder, 10); }
-static void with_finish(void **reap) { reapFinish(reap, &builder); }
-static void with_enter_quietly(void **reap) { reapEnterQuietly(reap); }
-static void with_parent(void **reap) { reapParent(reap); }
-static void with_trim(void **reap) { reapTrim(reap, 0); }
-static void with_set_name(void **reap) { reapSetName(reap, "name"); }
-static void with_name(void **reap) { reapName(reap); }
-static void with_on_destroy(void **reap) { reapOnDestroy(reap, nothing, NULL); }
-static void with_cancel(void **reap) { reapCancelOnDestroy(reap, nothing, NULL); }
-static void with_mark(void **reap) { reapMark(reap, &mark); }
-static void with_rewind(void **reap) { reapRewind(reap, &mark); }
-static void with_unmark(void **reap) { reapUnmark(reap, &mark); }
-static void with_stats(void **reap) { reapStats(reap, &stats); }
-static void with_report(void **reap) { reapReport(reap, stderr); }
-static void with_walk(void **reap) { reapWalk(reap, no_object, NULL); }
-static void with_move(void **reap) { reapMove(other, reap, &other); }
-static void with_move_to(void **reap) { reapMove(reapMalloc(&other, 10), &other, reap); }
-static void with_adopt(void **reap) { reapAdopt(reap, &other); }
-static void with_adopt_by(void **reap) { reapAdopt(&other, reap); }
-static void with_enter(void **reap) { reapEnter(reap); }
-static void with_set_limit(void **reap) { reapSetLimit(reap, 1000); }
-static void with_on_limit(void **reap) { reapOnLimit(reap, NULL, NULL); }
-static void with_free_all(void **reap) { reapFreeAll(reap); }
-static void with_destroy(void **reap) { reapDestroy(reap); }
+static const struct reap_options no_options = {.size = sizeof no_options};
 
 /* A NULL handle is nothing wrong; any memory is believed to be a reap, for the fast path has no check, and
- * what it finds there may crash it; so may an address where nothing is. */
-enum { TAKES_NULL = 1, BELIEVES = 2, READS = 4 };
+ * what it finds there may crash it; so may an address where nothing is; there need be no address of a handle.
+ */
+enum { TAKES_NULL = 1, BELIEVES = 2, READS = 4, NEEDS_NONE = 8 };
 
+/* Each call that takes a reap, and which of these it is. reapCreate is in no mode of the test's. */
+#define EACH_CALL(ROW)                                                                                       \
+    ROW(reapCreate, TAKES_NULL | NEEDS_NONE, (reapCreate)(&other, reap))                                     \
+    ROW(reapCreateWith, TAKES_NULL | NEEDS_NONE, reapCreateWith(&other, reap, &no_options))                  \
+    ROW(reapMalloc, BELIEVES | READS, (reapMalloc)(reap, 100))                                               \
+    ROW(reapMalloc, READS, reapMalloc(reap, 1000000))                                                        \
+    ROW(reapMalloc, READS, reapMalloc(reap, OPAQUE(SIZE_MAX)))                                               \
+    ROW(reapMalloc, READS, reapMalloc(reap, 0))                                                              \
+    ROW(reapCalloc, 0, reapCalloc(reap, 10, 10))                                                             \
+    ROW(reapCalloc, 0, reapCalloc(reap, 1000, 1000))                                                         \
+    ROW(reapRealloc, 0, reapRealloc(reap, other, 1000))                                                      \
+    ROW(reapRealloc, 0, reapRealloc(reap, NULL, 1000))                                                       \
+    ROW(reapAlignedAlloc, 0, reapAlignedAlloc(reap, 64, 10))                                                 \
+    ROW(reapFree, BELIEVES | READS, reapFree(reap, other))                                                   \
+    ROW(reapStrdup, 0, reapStrdup(reap, "text"))                                                             \
+    ROW(reapStrndup, 0, reapStrndup(reap, "text", 2))                                                        \
+    ROW(reapMemdup, 0, reapMemdup(reap, "text", 4))                                                          \
+    ROW(reapPrintf, 0, reapPrintf(reap, "text"))                                                             \
+    ROW(reapVprintf, 0, vprintf_in(reap, "text"))                                                            \
+    ROW(reapAppend, 0, reapAppend(reap, &builder, "text", 4))                                                \
+    ROW(reapAppendString, 0, reapAppendString(reap, &builder, "text"))                                       \
+    ROW(reapAppendf, 0, reapAppendf(reap, &builder, "text"))                                                 \
+    ROW(reapVappendf, 0, vappend_in(reap, &builder, "text"))                                                 \
+    ROW(reapExtend, 0, reapExtend(reap, &builder, 10))                                                       \
+    ROW(reapFinish, 0, reapFinish(reap, &builder))                                                           \
+    ROW(reapEnterQuietly, 0, reapEnterQuietly(reap))                                                         \
+    ROW(reapParent, 0, reapParent(reap))                                                                     \
+    ROW(reapTrim, 0, reapTrim(reap, 0))                                                                      \
+    ROW(reapSetName, 0, reapSetName(reap, "name"))                                                           \
+    ROW(reapName, 0, reapName(reap))                                                                         \
+    ROW(reapOnDestroy, 0, reapOnDestroy(reap, nothing, NULL))                                                \
+    ROW(reapCancelOnDestroy, 0, reapCancelOnDestroy(reap, nothing, NULL))                                    \
+    ROW(reapMark, 0, reapMark(reap, &mark))                                                                  \
+    ROW(reapRewind, 0, reapRewind(reap, &mark))                                                              \
+    ROW(reapUnmark, 0, reapUnmark(reap, &mark))                                                              \
+    ROW(reapStats, 0, reapStats(reap, &stats))                                                               \
+    ROW(reapReport, NEEDS_NONE, reapReport(reap, stderr))                                                    \
+    ROW(reapWalk, 0, reapWalk(reap, no_object, NULL))                                                        \
+    ROW(reapMove, 0, reapMove(other, reap, &other))                                                          \
+    ROW(reapMove, 0, reapMove(reapMalloc(&other, 10), &other, reap))                                         \
+    ROW(reapAdopt, 0, reapAdopt(reap, &other))                                                               \
+    ROW(reapAdopt, TAKES_NULL | NEEDS_NONE, reapAdopt(&other, reap))                                         \
+    ROW(reapEnter, 0, reapEnter(reap))                                                                       \
+    ROW(reapSetLimit, 0, reapSetLimit(reap, 1000))                                                           \
+    ROW(reapOnLimit, 0, reapOnLimit(reap, NULL, NULL))                                                       \
+    ROW(reapFreeAll, 0, reapFreeAll(reap))                                                                   \
+    ROW(reapDestroy, TAKES_NULL, reapDestroy(reap))
+
+#define NAMED(name, but, call) {#name, but},
 static const struct {
-    const char *call;
-    void (*make)(void **reap);
+    const char *name;
     unsigned but;
-} calls[] = {{"reapCreate", with_create, TAKES_NULL},
-             {"reapCreateWith", with_create_with, TAKES_NULL},
-             {"reapMalloc", with_malloc, BELIEVES | READS},
-             {"reapMalloc", with_malloc_large, READS},
-             {"reapMalloc", with_malloc_huge, READS},
-             {"reapMalloc", with_malloc_empty, READS},
-             {"reapCalloc", with_calloc, 0},
-             {"reapCalloc", with_calloc_large, 0},
-             {"reapRealloc", with_realloc, 0},
-             {"reapRealloc", with_realloc_null, 0},
-             {"reapAlignedAlloc", with_aligned, 0},
-             {"reapFree", with_free, BELIEVES | READS},
-             {"reapStrdup", with_strdup, 0},
-             {"reapStrndup", with_strndup, 0},
-             {"reapMemdup", with_memdup, 0},
-             {"reapPrintf", with_printf, 0},
-             {"reapVprintf", with_vprintf, 0},
-             {"reapAppend", with_append, 0},
-             {"reapAppendString", with_append_string, 0},
-             {"reapAppendf", with_appendf, 0},
-             {"reapVappendf", with_vappendf, 0},
-             {"reapExtend", with_extend, 0},
-             {"reapFinish", with_finish, 0},
-             {"reapEnterQuietly", with_enter_quietly, 0},
-             {"reapParent", with_parent, 0},
-             {"reapTrim", with_trim, 0},
-             {"reapSetName", with_set_name, 0},
-             {"reapName", with_name, 0},
-             {"reapOnDestroy", with_on_destroy, 0},
-             {"reapCancelOnDestroy", with_cancel, 0},
-             {"reapMark", with_mark, 0},
-             {"reapRewind", with_rewind, 0},
-             {"reapUnmark", with_unmark, 0},
-             {"reapStats", with_stats, 0},
-             {"reapReport", with_report, 0},
-             {"reapWalk", with_walk, 0},
-             {"reapMove", with_move, 0},
-             {"reapMove", with_move_to, 0},
-             {"reapAdopt", with_adopt, 0},
-             {"reapAdopt", with_adopt_by, TAKES_NULL},
-             {"reapEnter", with_enter, 0},
-             {"reapSetLimit", with_set_limit, 0},
-             {"reapOnLimit", with_on_limit, 0},
-             {"reapFreeAll", with_free_all, 0},
-             {"reapDestroy", with_destroy, TAKES_NULL}};
+} calls[] = {EACH_CALL(NAMED)};
 enum { CALLS = sizeof calls / sizeof calls[0] };
 
-struct asked {
-    void *pointer;
-    unsigned call;
-};
+#define MADE(name, but, call)                                                                                \
+    if (n-- == 0) (void)(call);
+static void make_call(void **reap, unsigned n) { EACH_CALL(MADE) }
 
-static void ask(void *arg)
-{
-    struct asked *asked = arg;
-    calls[asked->call].make(&asked->pointer);
-}
+static unsigned asked;
+static void ask(void *handle) { make_call(&handle, asked); }
+static void ask_nothing(void *unused) { make_call(OPAQUE((void **)(unused = NULL)), asked); }
 
 static void assert_no_reap(void *handle, unsigned but)
 {
-    for (unsigned i = 0; i < CALLS; i++) {
-        if (calls[i].but & but) continue;
-        struct outcome outcome = run_child(ask, &(struct asked){handle, i});
-        ck_assert_msg(is_misuse(&outcome, calls[i].call, handle, "not a live reap"), "%s", calls[i].call);
-    }
+    for (asked = 0; asked < CALLS; asked++)
+        if (!(calls[asked].but & but)) assert_misuse(ask, handle, calls[asked].name, "not a live reap");
 }
 
 static void make_other(void)
@@ -170,10 +117,9 @@ static void make_other(void)
     reapMark(&other, &mark);
 }
 
-START_TEST(no_reap_at_all) { assert_no_reap(NULL, TAKES_NULL); }
-END_TEST
+TEST(no_reap_at_all) { assert_no_reap(NULL, TAKES_NULL); }
 
-START_TEST(a_destroyed_reap)
+TEST(a_destroyed_reap)
 {
     void *reap, *handle, *shared = new_shared(NULL, 0);
     reapCreate(&reap, NULL);
@@ -183,10 +129,12 @@ START_TEST(a_destroyed_reap)
     handle = shared;
     reapDestroy(&shared);
     assert_no_reap(handle, 0);
+    reapCreate(&reap, NULL);
+    reapDestroy(reap); /* no handle is there to be cleared */
+    assert_no_reap(reap, 0);
 }
-END_TEST
 
-START_TEST(some_memory)
+TEST(some_memory)
 {
     static _Alignas(1024) char memory[4096];
     assert_no_reap(memory, BELIEVES);
@@ -203,12 +151,11 @@ START_TEST(some_memory)
     reapFree(&other, object);
     assert_no_reap(object, BELIEVES);
     reapFree(&other, large);
-    if (!reap_instrumented) assert_no_reap(large, BELIEVES | READS); /* else it is memory still */
+    if (!apart_on) assert_no_reap(large, BELIEVES | READS); /* else it is memory still */
 }
-END_TEST
 
 /* Not even one that could be a reap's, by where it is in its KiB. */
-START_TEST(no_memory_at_all)
+TEST(no_memory_at_all, .modes = ORDINARY)
 {
     uint64_t chance = random_seed();
     for (int i = 0; i < 20; i++) {
@@ -220,10 +167,9 @@ START_TEST(no_memory_at_all)
     assert_no_reap((void *)REAP_HEADER, BELIEVES | READS);
     assert_no_reap((void *)-(uintptr_t)(1024 - REAP_HEADER), BELIEVES | READS);
 }
-END_TEST
 
 /* What was a reap's memory is nobody's: the OS has it back, with all around it. */
-START_TEST(a_destroyed_reap_whose_memory_is_gone)
+TEST(a_destroyed_reap_whose_memory_is_gone, .modes = ORDINARY)
 {
     struct reap_options options = {.size = sizeof options, .first_chunk = (size_t)16 << 20};
     for (options.flags = 0; options.flags <= REAP_SHARED; options.flags += REAP_SHARED) {
@@ -231,105 +177,68 @@ START_TEST(a_destroyed_reap_whose_memory_is_gone)
         ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
         handle = reap;
         reapDestroy(&reap);
-        needs(!reap_instrumented, "all objects are watched"); /* which keeps it */
+        needs(!apart_on, "all objects are watched"); /* which keeps it */
         hoard_trim(0);
         assert_no_reap(handle, READS);
     }
 }
-END_TEST
 
 /* --- what is no argument --------------------------------------------------------------------- */
 
-static void null_create(void **reap) { (void)reap, (reapCreate)(OPAQUE((void **)NULL), NULL); }
-static void null_create_with(void **reap)
-{
-    struct reap_options options = {.size = sizeof options};
-    (void)reap;
-    reapCreateWith(OPAQUE((void **)NULL), NULL, &options);
-}
-static void null_strdup(void **reap) { reapStrdup(reap, OPAQUE((char *)NULL)); }
-static void null_strndup(void **reap) { reapStrndup(reap, OPAQUE((char *)NULL), 0); }
-static void null_memdup(void **reap) { reapMemdup(reap, OPAQUE((void *)NULL), 1); }
-static void null_printf(void **reap) { reapPrintf(reap, OPAQUE((char *)NULL), 0); }
-static void null_vprintf(void **reap) { vprintf_in(reap, OPAQUE((char *)NULL)); }
-static void null_append(void **reap) { reapAppend(reap, &builder, OPAQUE((char *)NULL), 1); }
-static void null_append_to(void **reap) { reapAppend(reap, OPAQUE((reap_builder *)NULL), "text", 4); }
-static void null_append_string(void **reap) { reapAppendString(reap, &builder, OPAQUE((char *)NULL)); }
-static void null_append_string_to(void **reap) { reapAppendString(reap, OPAQUE((reap_builder *)NULL), "t"); }
-static void null_appendf(void **reap) { reapAppendf(reap, &builder, OPAQUE((char *)NULL), 0); }
-static void null_appendf_to(void **reap) { reapAppendf(reap, OPAQUE((reap_builder *)NULL), "text"); }
-static void null_vappendf(void **reap) { vappend_in(reap, &builder, OPAQUE((char *)NULL)); }
-static void null_vappendf_to(void **reap) { vappend_in(reap, OPAQUE((reap_builder *)NULL), "text"); }
-static void null_extend(void **reap) { reapExtend(reap, OPAQUE((reap_builder *)NULL), 10); }
-static void null_finish(void **reap) { reapFinish(reap, OPAQUE((reap_builder *)NULL)); }
-static void null_of(void **reap) { reapOf(reap, OPAQUE((void **)NULL)); }
-static void null_on_destroy(void **reap) { reapOnDestroy(reap, OPAQUE((void (*)(void *))NULL), NULL); }
-static void null_mark(void **reap) { reapMark(reap, OPAQUE((reap_mark *)NULL)); }
-static void null_rewind(void **reap) { reapRewind(reap, OPAQUE((reap_mark *)NULL)); }
-static void null_unmark(void **reap) { reapUnmark(reap, OPAQUE((reap_mark *)NULL)); }
-static void null_stats(void **reap) { reapStats(reap, OPAQUE((struct reap_stats *)NULL)); }
-static void null_report(void **reap) { reapReport(reap, OPAQUE((FILE *)NULL)); }
-static void null_walk(void **reap) { reapWalk(reap, OPAQUE((int (*)(void *, size_t, void *))NULL), NULL); }
-static void null_move_from(void **reap) { reapMove(other, OPAQUE((void **)NULL), reap); }
-static void null_move_to(void **reap) { reapMove(other, reap, OPAQUE((void **)NULL)); }
+/* Each argument that must not be NULL, but for the address of a handle. */
+#define EACH_NULL(ROW)                                                                                       \
+    ROW(reapCreate, (reapCreate)(OPAQUE((void **)NULL), NULL))                                               \
+    ROW(reapCreateWith, reapCreateWith(OPAQUE((void **)NULL), NULL, &no_options))                            \
+    ROW(reapStrdup, reapStrdup(reap, OPAQUE((char *)NULL)))                                                  \
+    ROW(reapStrndup, reapStrndup(reap, OPAQUE((char *)NULL), 0))                                             \
+    ROW(reapMemdup, reapMemdup(reap, OPAQUE((void *)NULL), 1))                                               \
+    ROW(reapPrintf, reapPrintf(reap, OPAQUE((char *)NULL), 0))                                               \
+    ROW(reapVprintf, vprintf_in(reap, OPAQUE((char *)NULL)))                                                 \
+    ROW(reapAppend, reapAppend(reap, &builder, OPAQUE((char *)NULL), 1))                                     \
+    ROW(reapAppend, reapAppend(reap, OPAQUE((reap_builder *)NULL), "text", 4))                               \
+    ROW(reapAppendString, reapAppendString(reap, &builder, OPAQUE((char *)NULL)))                            \
+    ROW(reapAppendString, reapAppendString(reap, OPAQUE((reap_builder *)NULL), "t"))                         \
+    ROW(reapAppendf, reapAppendf(reap, &builder, OPAQUE((char *)NULL), 0))                                   \
+    ROW(reapAppendf, reapAppendf(reap, OPAQUE((reap_builder *)NULL), "text"))                                \
+    ROW(reapVappendf, vappend_in(reap, &builder, OPAQUE((char *)NULL)))                                      \
+    ROW(reapVappendf, vappend_in(reap, OPAQUE((reap_builder *)NULL), "text"))                                \
+    ROW(reapExtend, reapExtend(reap, OPAQUE((reap_builder *)NULL), 10))                                      \
+    ROW(reapFinish, reapFinish(reap, OPAQUE((reap_builder *)NULL)))                                          \
+    ROW(reapOf, reapOf(reap, OPAQUE((void **)NULL)))                                                         \
+    ROW(reapOnDestroy, reapOnDestroy(reap, OPAQUE((void (*)(void *))NULL), NULL))                            \
+    ROW(reapMark, reapMark(reap, OPAQUE((reap_mark *)NULL)))                                                 \
+    ROW(reapRewind, reapRewind(reap, OPAQUE((reap_mark *)NULL)))                                             \
+    ROW(reapUnmark, reapUnmark(reap, OPAQUE((reap_mark *)NULL)))                                             \
+    ROW(reapStats, reapStats(reap, OPAQUE((struct reap_stats *)NULL)))                                       \
+    ROW(reapReport, reapReport(reap, OPAQUE((FILE *)NULL)))                                                  \
+    ROW(reapWalk, reapWalk(reap, OPAQUE((int (*)(void *, size_t, void *))NULL), NULL))                       \
+    ROW(reapMove, reapMove(other, OPAQUE((void **)NULL), reap))                                              \
+    ROW(reapMove, reapMove(other, reap, OPAQUE((void **)NULL)))
 
-static const struct {
-    const char *call;
-    void (*make)(void **reap);
-} nulls[] = {{"reapCreate", null_create},
-             {"reapCreateWith", null_create_with},
-             {"reapStrdup", null_strdup},
-             {"reapStrndup", null_strndup},
-             {"reapMemdup", null_memdup},
-             {"reapPrintf", null_printf},
-             {"reapVprintf", null_vprintf},
-             {"reapAppend", null_append},
-             {"reapAppend", null_append_to},
-             {"reapAppendString", null_append_string},
-             {"reapAppendString", null_append_string_to},
-             {"reapAppendf", null_appendf},
-             {"reapAppendf", null_appendf_to},
-             {"reapVappendf", null_vappendf},
-             {"reapVappendf", null_vappendf_to},
-             {"reapExtend", null_extend},
-             {"reapFinish", null_finish},
-             {"reapOf", null_of},
-             {"reapOnDestroy", null_on_destroy},
-             {"reapMark", null_mark},
-             {"reapRewind", null_rewind},
-             {"reapUnmark", null_unmark},
-             {"reapStats", null_stats},
-             {"reapReport", null_report},
-             {"reapWalk", null_walk},
-             {"reapMove", null_move_from},
-             {"reapMove", null_move_to}};
+#define NAMED_NULL(name, call) #name,
+static const char *const nulls[] = {EACH_NULL(NAMED_NULL)};
 
-static void ask_null(void *arg) { nulls[*(unsigned *)arg].make(&other); }
+#define MADE_NULL(name, call)                                                                                \
+    if (n-- == 0) (void)(call);
+static void make_null(void **reap, unsigned n) { EACH_NULL(MADE_NULL) }
 
-static void ask_nothing(void *arg) { calls[*(unsigned *)arg].make(OPAQUE((void **)NULL)); }
+static void ask_null(void *unused) { (void)unused, make_null(&other, asked); }
 
 /* Each argument that must not be NULL; that a handle's address may be, where it is a parent's, the header
  * says. */
-START_TEST(an_argument_is_null)
+TEST(an_argument_is_null)
 {
-    for (unsigned i = 0; i < sizeof nulls / sizeof *nulls; i++) {
-        struct outcome outcome = run_child(ask_null, &i);
-        ck_assert_msg(is_misuse(&outcome, nulls[i].call, NULL, "an argument is NULL"), "%s", nulls[i].call);
-    }
-    for (unsigned i = 0; i < CALLS; i++) {
-        bool may_be =
-            calls[i].make == with_report || (calls[i].but & TAKES_NULL && calls[i].make != with_destroy);
-        if (may_be || calls[i].but & READS) continue;
-        struct outcome outcome = run_child(ask_nothing, &i);
-        ck_assert_msg(is_misuse(&outcome, calls[i].call, NULL, "an argument is NULL"), "%s", calls[i].call);
-    }
+    for (asked = 0; asked < sizeof nulls / sizeof *nulls; asked++)
+        assert_misuse(ask_null, NULL, nulls[asked], "an argument is NULL");
+    for (asked = 0; asked < CALLS; asked++)
+        if (!(calls[asked].but & (NEEDS_NONE | READS)))
+            assert_misuse(ask_nothing, NULL, calls[asked].name, "an argument is NULL");
 }
-END_TEST
 
 static void (*no_function)(void *);
 
 /* Those that are errors, and those that are nothing wrong. */
-START_TEST(a_null_that_is_no_misuse)
+TEST(a_null_that_is_no_misuse)
 {
     void *reap = &reap;
     void *block;
@@ -351,10 +260,9 @@ START_TEST(a_null_that_is_no_misuse)
     hoard_free(hoard_realloc(NULL, 10));
     hoard_free(NULL);
 }
-END_TEST
 
 /* A buffer that goes on at address 0. */
-START_TEST(a_buffer_that_wraps)
+TEST(a_buffer_that_wraps, .modes = ORDINARY)
 {
     struct reap_options options = {
         .size = sizeof options, .buffer = (void *)-(uintptr_t)8192, .buffer_size = 16384};
@@ -365,7 +273,6 @@ START_TEST(a_buffer_that_wraps)
     ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), -1);
     ck_assert_int_eq(errno, EINVAL);
 }
-END_TEST
 
 /* --- what is no object of this reap ---------------------------------------------------------- */
 
@@ -391,12 +298,11 @@ static void assert_no_object(void *pointer, const char *what)
         bool measures = uses[i].make == measure_it, frees = uses[i].make == free_it;
         if (measures && strcmp(what, "an object of another reap") == 0) continue; /* of any reap */
         const char *said = !frees && strcmp(what, "freed twice") == 0 ? "not a live object" : what;
-        struct outcome outcome = run_child(uses[i].make, pointer);
-        ck_assert_msg(is_misuse(&outcome, uses[i].call, pointer, said), "%s", uses[i].call);
+        assert_misuse(uses[i].make, pointer, uses[i].call, said);
     }
 }
 
-START_TEST(what_is_no_object_of_it)
+TEST(what_is_no_object_of_it)
 {
     static int in_data;
     int on_stack;
@@ -408,8 +314,7 @@ START_TEST(what_is_no_object_of_it)
     reapFree(&reap, freed);
     reapFree(&reap, freed_large);
     assert_no_object(freed, "freed twice");
-    assert_no_object(freed_large,
-                     reap_instrumented ? "freed twice" : "not a reap's object"); /* its chunk is gone */
+    assert_no_object(freed_large, apart_on ? "freed twice" : "not a reap's object"); /* its chunk is gone */
     assert_no_object(object + 16, "not the start of an object");
     assert_no_object(object + 1, "not the start of an object");
     assert_no_object(large + 50000, "not the start of an object");
@@ -424,11 +329,10 @@ START_TEST(what_is_no_object_of_it)
     assert_no_object((void *)-16, "not a reap's object");
     reapFreeAll(&reap);
     assert_no_object(object, "not a live object");
-    assert_no_object(large, reap_instrumented ? "not a live object" : "not a reap's object");
+    assert_no_object(large, apart_on ? "not a live object" : "not a reap's object");
     free(block);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* Writes the header of a live chunk of a large object to another place. */
 static char *forge_chunk(const struct reap_chunk *chunk, char *at)
@@ -440,10 +344,10 @@ static char *forge_chunk(const struct reap_chunk *chunk, char *at)
 
 /* In a span, a large object starts behind the chunk's header. Anything else at that distance from a
  * multiple of 64 KiB is no large object, even if a program has written there what is in a header. */
-START_TEST(what_is_no_large_object)
+TEST(what_is_no_large_object)
 {
     enum { SIZE = 300000 };
-    if (reap_instrumented) return; /* their chunks lie elsewhere */
+    if (apart_on) return; /* their chunks lie elsewhere */
     reapCreate(&reap, NULL);
     char *large = reapMalloc(&reap, SIZE), *aligned = reapAlignedAlloc(&reap, 4096, SIZE), *small = NULL;
     char *block = hoard_malloc(SIZE);
@@ -469,10 +373,9 @@ START_TEST(what_is_no_large_object)
     hoard_free(block);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* Without a limit, and with one. */
-START_TEST(large_objects_that_are_freed)
+TEST(large_objects_that_are_freed)
 {
     reapCreate(&reap, NULL);
     size_t held = stats_of(reap).chunk_bytes;
@@ -497,7 +400,6 @@ START_TEST(large_objects_that_are_freed)
     }
     reapDestroy(&reap);
 }
-END_TEST
 
 enum { EACH = 4, PIECES = 3 * EACH };
 
@@ -516,12 +418,12 @@ static void make_pieces(void **of, void **pieces)
         pieces[i] = memset(reapMalloc(of, 100), 1, 100);
         differ = differ || owner_of(pieces[i]) != owner_of(pieces[0]);
     }
-    ck_assert_int_eq(differ, reap_mode == MODE_PARTS && !reap_instrumented);
+    ck_assert_int_eq(differ, reap_mode == MODE_PARTS && !apart_on);
 }
 
 /* The mistakes are made in another part than the one that has the object, and in its own; some of the freed
  * objects wait in an outbox. */
-START_TEST(what_is_no_object_in_any_part)
+TEST(what_is_no_object_in_any_part)
 {
     void *pieces[PIECES], *others[PIECES], *another;
     if (reap_mode == MODE_PARTS) needs_cpus(2);
@@ -543,10 +445,9 @@ START_TEST(what_is_no_object_in_any_part)
     reap = another;
     assert_no_object(pieces[0], "not a live object");
 }
-END_TEST
 
 /* Only the face is the handle. */
-START_TEST(the_reaps_behind_a_face)
+TEST(the_reaps_behind_a_face, .modes = NOT_ORDINARY)
 {
     void *pieces[PIECES];
     if (reap_mode == MODE_PARTS) needs_cpus(2);
@@ -554,7 +455,6 @@ START_TEST(the_reaps_behind_a_face)
     assert_no_reap((void *)(uintptr_t)reap_behind(reap), BELIEVES | READS);
     for (int i = 0; i < EACH; i++) assert_no_reap(owner_of(pieces[i]), BELIEVES | READS); /* a part's */
 }
-END_TEST
 
 /* --- what the program adds -------------------------------------------------------------------- */
 
@@ -596,7 +496,7 @@ static struct outcome line_of(reap_misuse_line *fn, void *object)
     return outcome;
 }
 
-START_TEST(a_line_with_more)
+TEST(a_line_with_more)
 {
     char more[200];
     reapCreate(&reap, NULL);
@@ -611,25 +511,5 @@ START_TEST(a_line_with_more)
     size_t n = strspn(outcome.text, "x");
     ck_assert_msg(n > 500 && strcmp(outcome.text + n, "\n") == 0, "%s", outcome.text);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, no_reap_at_all);
-    tcase_add_test(tests, a_destroyed_reap);
-    tcase_add_test(tests, some_memory);
-    tcase_add_test(tests, an_argument_is_null);
-    tcase_add_test(tests, a_null_that_is_no_misuse);
-    tcase_add_test(tests, what_is_no_object_of_it);
-    tcase_add_test(tests, what_is_no_large_object);
-    tcase_add_test(tests, large_objects_that_are_freed);
-    tcase_add_test(tests, what_is_no_object_in_any_part);
-    tcase_add_test(tests, a_line_with_more);
-    if (mode != MODE_ORDINARY) tcase_add_test(tests, the_reaps_behind_a_face);
-    if (mode != MODE_ORDINARY) return;
-    tcase_add_test(tests, no_memory_at_all);
-    tcase_add_test(tests, a_destroyed_reap_whose_memory_is_gone);
-    tcase_add_test(tests, a_buffer_that_wraps);
-}
-
-int main(void) { return run_modes("reap_misuse", 60, make_other, NULL, add); }
+int main(void) { return run_tests((struct suite){.begin = make_other, .modes = ALL_MODES}); }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_move.c: objects that go to another reap, and reaps that go below another one. */
-#include <pthread.h>
 
-#include "region/reap_chunk.h"
 #include "support/reap_fixture.h"
 
 static void *other;
@@ -16,23 +14,8 @@ static void *owner_of(const void *pointer)
 
 /* --- objects --------------------------------------------------------------------------------- */
 
-START_TEST(an_object_moves)
-{
-    reapCreate(&other, NULL);
-    char *object = reapStrdup(&reap, "one"), *next = reapStrdup(&reap, "two");
-    char *moved = reapMove(object, &reap, &other);
-    ck_assert_str_eq(moved, "one");
-    ck_assert_ptr_eq(owner_of(moved), other);
-    ck_assert_ptr_null(owner_of(object));
-    ck_assert_ptr_eq(reapMove(next, &reap, &reap), next);
-    ck_assert_uint_eq(stats().live_objects, 1);
-    ck_assert_uint_eq(stats_of(other).live_objects, 1);
-    reapDestroy(&other);
-}
-END_TEST
-
 /* A large object keeps its place: its chunk is the other reap's. */
-START_TEST(a_large_object_moves_with_its_chunk)
+TEST(a_large_object_moves_with_its_chunk)
 {
     reapCreate(&other, NULL);
     char *object = memset(reapMalloc(&reap, 3000000), 7, 3000000);
@@ -47,10 +30,9 @@ START_TEST(a_large_object_moves_with_its_chunk)
     reapDestroy(&other);
     ck_assert_ptr_null(owner_of(object));
 }
-END_TEST
 
 /* What both reaps are counted in is not counted twice, not for a moment. */
-START_TEST(a_move_below_one_limit_costs_nothing)
+TEST(a_move_below_one_limit_costs_nothing)
 {
     void *a, *b;
     reapCreate(&a, &reap);
@@ -71,10 +53,9 @@ START_TEST(a_move_below_one_limit_costs_nothing)
     reapDestroy(&other);
     assert_valid(reap);
 }
-END_TEST
 
 /* What a reap has drawn ahead counts for what is moved into it. */
-START_TEST(a_move_may_use_the_room)
+TEST(a_move_may_use_the_room)
 {
     reapCreate(&other, NULL);
     ck_assert_int_eq(reapSetLimit(&reap, 10000), 0);
@@ -84,11 +65,10 @@ START_TEST(a_move_may_use_the_room)
     ck_assert_ptr_null(reapMalloc(&reap, 1));
     reapDestroy(&other);
 }
-END_TEST
 
 /* --- reaps ----------------------------------------------------------------------------------- */
 
-START_TEST(a_reap_is_adopted)
+TEST(a_reap_is_adopted)
 {
     void *child, *grandchild;
     reapCreate(&other, NULL);
@@ -113,29 +93,8 @@ START_TEST(a_reap_is_adopted)
     reapFreeAll(&reap);
     ck_assert_ptr_null(owner_of(object));
 }
-END_TEST
 
-static char order[10];
-
-static void note(void *arg) { strcat(order, arg); }
-
-START_TEST(who_was_adopted_last_is_the_newest)
-{
-    void *children[3];
-    static const char *names[] = {"0", "1", "2"};
-    order[0] = '\0';
-    for (int i = 0; i < 3; i++) {
-        reapCreate(&children[i], &reap);
-        reapOnDestroy(&children[i], note, (void *)names[i]);
-    }
-    ck_assert_int_eq(reapAdopt(&children[1], &reap), 0);
-    assert_valid(reap);
-    reapFreeAll(&reap);
-    ck_assert_str_eq(order, "120");
-}
-END_TEST
-
-START_TEST(limits_move_along)
+TEST(limits_move_along)
 {
     void *child, *grandchild;
     reapCreate(&other, NULL);
@@ -160,7 +119,6 @@ START_TEST(limits_move_along)
     reapDestroy(&child);
     reapDestroy(&other);
 }
-END_TEST
 
 /* --- threads --------------------------------------------------------------------------------- */
 
@@ -180,29 +138,13 @@ static void *to_and_fro(void *arg)
     return NULL;
 }
 
-START_TEST(threads_adopt)
+TEST(threads_adopt)
 {
-    pthread_t threads[4];
     reapCreate(&other, NULL);
-    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, to_and_fro, NULL);
-    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    in_threads(4, to_and_fro, NULL);
     ck_assert_uint_eq(stats().children, 0);
     ck_assert_uint_eq(stats_of(other).children, 0);
     reapDestroy(&other);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, an_object_moves);
-    tcase_add_test(tests, a_large_object_moves_with_its_chunk);
-    tcase_add_test(tests, a_move_below_one_limit_costs_nothing);
-    tcase_add_test(tests, a_move_may_use_the_room);
-    tcase_add_test(tests, a_reap_is_adopted);
-    tcase_add_test(tests, who_was_adopted_last_is_the_newest);
-    tcase_add_test(tests, limits_move_along);
-    tcase_add_test(tests, threads_adopt);
-    (void)mode;
-}
-
-int main(void) { return run_in_modes("reap_move", add); }
+int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

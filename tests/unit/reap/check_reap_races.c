@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_races.c: what other threads see and do while a reap's own thread goes on: they ask for the size
- * of its objects, free and resize them, and make children. At each instruction of a call first (step.h), then
- * with threads. */
+ * of its objects, free and resize them, and make children. At each instruction of a call (step.h), and once
+ * with threads, of which reap_remote and tests/fuzz have more. */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
-#include "reap/reap_shared.h"
 #include "reap/reap_stats.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
 #include "region/reap_chunk.h"
-#include "support/expect.h"
 #include "support/step.h"
 
 /* A look comes after each instruction, of which a debug build has many more: what is done at each of them is
@@ -145,7 +139,7 @@ static void change_object(uint64_t *chance)
     }
 }
 
-START_TEST(at_each_instruction)
+TEST(at_each_instruction, .times = 3)
 {
     use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
@@ -173,7 +167,6 @@ START_TEST(at_each_instruction)
         reapDestroy(&reap);
     }
 }
-END_TEST
 
 /* --- what another thread does to the list of children ------------------------------------------ */
 
@@ -218,7 +211,7 @@ static reap_mark outer;
 static void close_outer(void) { reapUnmark(&reap, &outer); }
 
 /* The mark is closed at each instruction of reapCreate, then another one is opened: the child is older. */
-START_TEST(a_child_made_while_a_mark_is_closed)
+TEST(a_child_made_while_a_mark_is_closed)
 {
     use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
@@ -242,7 +235,6 @@ START_TEST(a_child_made_while_a_mark_is_closed)
     }
     ck_assert_uint_gt(looks, 20);
 }
-END_TEST
 
 static void *sibling;
 
@@ -255,7 +247,7 @@ static void destroy_sibling(void)
 }
 
 /* The child is destroyed at each instruction of reapRewind, which has nothing to do with it. */
-START_TEST(a_child_that_ends_while_its_parent_goes_back)
+TEST(a_child_that_ends_while_its_parent_goes_back)
 {
     use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
@@ -278,7 +270,28 @@ START_TEST(a_child_that_ends_while_its_parent_goes_back)
     }
     ck_assert_uint_gt(looks, 20);
 }
-END_TEST
+
+/* The child is destroyed at each instruction of reapAdopt, which puts another one in front of it. */
+TEST(a_child_that_ends_while_another_comes)
+{
+    use_path(PATHS - 1, FEW_STEPS);
+    needs(step_start(), "no single steps here");
+    for (unsigned long at = 1;; at += shorter(STRIDE, 7)) {
+        void *younger;
+        reapCreate(&reap, NULL);
+        reapCreate(&sibling, &reap);
+        reapCreate(&younger, NULL);
+        expect_act(at, destroy_sibling);
+        step_begin();
+        reapAdopt(&younger, &reap);
+        step_end();
+        bool acted = has_acted();
+        ck_assert_uint_eq(stats_of(reap).children, acted ? 1 : 2);
+        reapDestroy(&reap);
+        if (!acted) break;
+    }
+    ck_assert_uint_gt(looks, 20);
+}
 
 /* --- what another thread ends while this one looks ---------------------------------------------- */
 
@@ -335,7 +348,7 @@ static void look_for_owner(void)
 static void (*const looks_at[])(void) = {look_at_tree, look_for_owner};
 
 /* A shared child ends at each instruction at which the call has no lock that keeps it alive. */
-START_TEST(a_shared_child_that_ends_while_others_look)
+TEST(a_shared_child_that_ends_while_others_look, .times = 2)
 {
     use_path(PATHS - 1, FEW_STEPS);
     needs(step_start(), "no single steps here");
@@ -360,133 +373,14 @@ START_TEST(a_shared_child_that_ends_while_others_look)
     }
     ck_assert_uint_gt(looks, 0);
 }
-END_TEST
 
 /* --- threads --------------------------------------------------------------------------------- */
-
-static bool is_time(const struct timespec *begin, double seconds)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - begin->tv_sec) + (double)(now.tv_nsec - begin->tv_nsec) / 1e9 > seconds;
-}
-
-static char *_Atomic published;
-static _Atomic bool over;
-static _Atomic size_t false_size;
-
-static void note_size(size_t size)
-{
-    if (size != 48) false_size = size;
-}
-
-/* Asks for its size in each way, and has it resized: to more than it has, so it must move. Where that is
- * within a mark it is younger then, and goes with the next rewind. */
-static void *measurer(void *unused)
-{
-    while (!over) {
-        char *object = published;
-        if (!object) continue;
-        for (int i = 0; i < 200; i++) {
-            note_size(reapUsableSize(object));
-            note_size(hoard_usable_size(object));
-        }
-        if (hoard_realloc(object, 40) != object) false_size = 1;
-        if (hoard_realloc(object, 64) == object) false_size = 64;
-        published = NULL;
-    }
-    return unused;
-}
-
-/* Objects behind it come and go, last in first out, and with marks. */
-static void churn_behind(unsigned round)
-{
-    void *behind[8];
-    reap_mark mark;
-    for (int i = 0; i < 8; i++) behind[i] = reapMalloc(&reap, (round * 16 + (unsigned)i * 32) % 200);
-    for (int i = 8; i-- > 0;) reapFree(&reap, behind[i]);
-    reapMark(&reap, &mark);
-    for (int i = 0; i < 20; i++) reapMalloc(&reap, 16 + round % 64);
-    reapRewind(&reap, &mark);
-    reapUnmark(&reap, &mark);
-}
-
-START_TEST(another_thread_measures_and_resizes)
-{
-    pthread_t thread;
-    struct timespec begin;
-    reapCreate(&reap, NULL);
-    over = false;
-    published = NULL;
-    false_size = 0;
-    pthread_create(&thread, NULL, measurer, NULL);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    for (unsigned round = 0; false_size == 0 && !is_time(&begin, 1.5); round++) {
-        published = reapMalloc(&reap, 48);
-        while (published && false_size == 0) churn_behind(round);
-        reapFreeAll(&reap); /* region mode again: so a mark has its place */
-    }
-    over = true;
-    pthread_join(thread, NULL);
-    ck_assert_uint_eq(false_size, 0);
-    assert_valid(reap);
-    reapDestroy(&reap);
-}
-END_TEST
-
-static void *freer(void *unused)
-{
-    while (!over) {
-        char *object = published;
-        if (!object) continue;
-        hoard_free(object);
-        published = NULL;
-    }
-    return unused;
-}
-
-/* An object of 16 bytes right before a mark is freed while the reap goes back there: nothing is written to
- * what is behind it, which is the next object's. */
-START_TEST(another_thread_frees_before_a_mark)
-{
-    pthread_t thread;
-    struct timespec begin;
-    static const char zeros[16];
-    reap_mark mark;
-    bool written = false;
-    reapCreate(&reap, NULL);
-    over = false;
-    published = NULL;
-    pthread_create(&thread, NULL, freer, NULL);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    for (unsigned round = 0; !written && !is_time(&begin, 1.5); round++) {
-        char *object = reapMalloc(&reap, 16), *behind;
-        reapMark(&reap, &mark);
-        behind = memset(reapMalloc(&reap, 16), 0, 16);
-        for (unsigned i = 0; i < 24; i++) reapMalloc(&reap, 16);
-        published = object;
-        for (unsigned i = 0; i < round % 256; i++) __asm__ volatile("" ::: "memory");
-        reapRewind(&reap, &mark);
-        while (published) {
-        }
-        ck_assert_ptr_eq(reapMalloc(&reap, 16), behind);
-        written = memcmp(OPAQUE(behind), zeros, 16) != 0;
-        reapUnmark(&reap, &mark);
-        reapFreeAll(&reap); /* region mode again: so a mark has its place */
-    }
-    over = true;
-    pthread_join(thread, NULL);
-    ck_assert(!written);
-    assert_valid(reap);
-    reapDestroy(&reap);
-}
-END_TEST
 
 static void *_Atomic made;
 
 static void *make_children(void *unused)
 {
-    while (!over) {
+    while (!is_over) {
         void *child;
         if (made) continue;
         reapCreate(&child, &reap);
@@ -496,17 +390,12 @@ static void *make_children(void *unused)
 }
 
 /* A child that another thread has made, and given over, is older than a mark that is opened then. */
-START_TEST(another_thread_makes_children)
+TEST(another_thread_makes_children)
 {
-    pthread_t thread;
-    struct timespec begin;
     reap_mark mark;
     reapCreate(&reap, NULL);
-    over = false;
-    made = NULL;
-    pthread_create(&thread, NULL, make_children, NULL);
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    while (!is_time(&begin, 1)) {
+    start_threads(1, make_children, NULL);
+    for (time_t end = time(NULL) + 2; time(NULL) < end;) {
         while (!made) {
             reapMark(&reap, &mark);
             reapUnmark(&reap, &mark);
@@ -519,22 +408,8 @@ START_TEST(another_thread_makes_children)
         reapDestroy(&child);
         made = NULL;
     }
-    over = true;
-    pthread_join(thread, NULL);
+    end_threads();
     reapDestroy(&reap);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *steps = new_case("reap_races_stepped", 60), *threads = new_case("reap_races", 60);
-    tcase_add_loop_test(steps, at_each_instruction, 0, 3);
-    tcase_add_test(steps, a_child_made_while_a_mark_is_closed);
-    tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
-    tcase_add_loop_test(steps, a_shared_child_that_ends_while_others_look, 0, 2);
-    tcase_add_test(steps, a_child_that_ends_while_its_parent_goes_back);
-    tcase_add_test(threads, another_thread_measures_and_resizes);
-    tcase_add_test(threads, another_thread_frees_before_a_mark);
-    tcase_add_test(threads, another_thread_makes_children);
-    return run_cases("reap_races", steps, threads, (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){0}); }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_shared.c: reaps made with REAP_SHARED: what one thread sees of them, and several at once.
- * (check_reap_model has shared reaps among its own; check_reap_fork has forks.) */
+ * (tests/fuzz has shared reaps among its own; check_reap_fork has forks.) */
 #include "support/check_reap.h"
 
-#include <pthread.h>
 #include <semaphore.h>
-#include <stdatomic.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "support/step.h"
 
@@ -16,7 +11,7 @@ enum { THREADS = 4, STEPS = 15000, SLOTS = 256 };
 
 /* --- as one thread sees it ------------------------------------------------------------------- */
 
-START_TEST(a_handle_like_any_other)
+TEST(a_handle_like_any_other)
 {
     void *shared = new_shared(NULL, 0), *owner, *child, *grandchild = NULL;
     char *text = reapPrintf(&shared, "%d", 12);
@@ -39,9 +34,8 @@ START_TEST(a_handle_like_any_other)
     reapDestroy(&shared);
     ck_assert_ptr_null(shared);
 }
-END_TEST
 
-START_TEST(in_a_buffer)
+TEST(in_a_buffer)
 {
     static _Alignas(1024) char buffer[4096];
     void *shared;
@@ -58,7 +52,6 @@ START_TEST(in_a_buffer)
     options.flags = REAP_SHARED << 1;
     ck_assert_int_eq(reapCreateWith(&shared, NULL, &options), -1);
 }
-END_TEST
 
 /* --- functions of the user's, which use the reap that they are called for -------------------- */
 
@@ -79,7 +72,7 @@ static void make_room(void **reap, size_t size, void *object)
     *(void **)object = NULL;
 }
 
-START_TEST(functions_use_the_reap)
+TEST(functions_use_the_reap)
 {
     void *parent, *big, *shared, *other;
     reapCreate(&parent, NULL);
@@ -101,7 +94,6 @@ START_TEST(functions_use_the_reap)
     reapOnDestroy(&shared, at_end, shared);
     reapDestroy(&parent);
 }
-END_TEST
 
 /* --- entered by several ---------------------------------------------------------------------- */
 
@@ -124,7 +116,7 @@ static void destroy_entered(void *unused)
 }
 
 /* Who leaves it first leaves it for itself alone. */
-START_TEST(one_of_two_leaves)
+TEST(one_of_two_leaves)
 {
     pthread_t thread;
     entered = new_shared(NULL, 0);
@@ -142,12 +134,10 @@ START_TEST(one_of_two_leaves)
     pthread_join(thread, NULL);
     ck_assert(!(shared->flags & REAP_ENTERED));
     reapEnter(&entered);
-    struct outcome outcome = run_child(destroy_entered, NULL);
-    ck_assert(is_misuse(&outcome, "reapDestroy", entered, "reap is entered"));
+    assert_misuse(destroy_entered, entered, "reapDestroy", "reap is entered");
     reapLeave();
     reapDestroy(&entered);
 }
-END_TEST
 
 /* --- several threads ------------------------------------------------------------------------- */
 
@@ -277,20 +267,8 @@ static void empty_slots(void *shared)
     ck_assert_uint_eq(stats_of(shared).live_objects, 0);
 }
 
-START_TEST(threads_use_one_reap)
-{
-    void *root = new_shared(NULL, 0);
-    for (int round = 0; round < 2; round++) {
-        in_threads(THREADS, play, root);
-        empty_slots(root);
-        reapFreeAll(&root);
-    }
-    reapDestroy(&root);
-}
-END_TEST
-
 /* Below a limit of the parent's, and with one of its own, both larger than what the load needs. */
-START_TEST(threads_below_a_limit)
+TEST(threads_below_a_limit)
 {
     void *parent, *shared;
     reapCreate(&parent, NULL);
@@ -302,7 +280,6 @@ START_TEST(threads_below_a_limit)
     assert_valid(parent);
     reapDestroy(&parent);
 }
-END_TEST
 
 static _Atomic size_t got;
 
@@ -312,7 +289,7 @@ static void *take_all(void *shared)
     return NULL;
 }
 
-START_TEST(threads_meet_a_limit)
+TEST(threads_meet_a_limit)
 {
     void *parent, *shared;
     reapCreate(&parent, NULL);
@@ -325,7 +302,6 @@ START_TEST(threads_meet_a_limit)
     assert_valid(parent);
     reapDestroy(&parent);
 }
-END_TEST
 
 static void *top, *middle, *below;
 static unsigned held; /* how often the reap below came to be held */
@@ -345,7 +321,7 @@ static void set_none(void) { reapSetLimit(&top, 0); }
 
 /* Any thread may call free() while a limit comes, changes or goes. So a shared reap below is held all the
  * time: else the bytes that live are others than those that were counted. */
-START_TEST(held_while_a_limit_is_set)
+TEST(held_while_a_limit_is_set, .times = 4)
 {
     void (*const calls[])(void) = {set_limit, adopt, set_another, set_none};
     use_path(PATHS - 1, NULL);
@@ -365,19 +341,18 @@ START_TEST(held_while_a_limit_is_set)
     assert_valid(top);
     reapDestroy(&top);
 }
-END_TEST
 
 static void measure(void *object) { reapUsableSize(object); }
 
 /* What another part has freed is pending. To measure it takes the parts, and then its chunk is gone. */
-START_TEST(a_large_object_that_was_sent)
+TEST(a_large_object_that_was_sent)
 {
     use_path(1, NULL); /* a part for each CPU */
     needs_cpus(2);
     needs_rseq();
     pin_to(0);
     void *shared = new_shared(NULL, 0);
-    if (reap_instrumented) return; /* it has no parts */
+    if (apart_on) return; /* it has no parts */
     reapMalloc(&shared, 100);
     void *large = reapMalloc(&shared, 100000);
     pin_to(1);
@@ -387,7 +362,6 @@ START_TEST(a_large_object_that_was_sent)
     ck_assert_msg(strstr(outcome.text, "not a reap's object") != NULL, "%s", outcome.text);
     reapDestroy(&shared);
 }
-END_TEST
 
 /* --- two reaps at once ----------------------------------------------------------------------- */
 
@@ -411,7 +385,7 @@ static void *move_to_and_fro(void *arg)
     return NULL;
 }
 
-START_TEST(objects_go_both_ways)
+TEST(objects_go_both_ways)
 {
     struct pair pair = {{new_shared(NULL, 0), new_shared(NULL, 0)}};
     in_threads(THREADS, move_to_and_fro, &pair);
@@ -421,11 +395,8 @@ START_TEST(objects_go_both_ways)
         reapDestroy(&pair.reaps[i]);
     }
 }
-END_TEST
 
 /* --- forks ------------------------------------------------------------------------------------ */
-
-static _Atomic bool is_over;
 
 /* Most of the time a thread is in a part. It asserts nothing: a child would find Check's own lock held. */
 static void *come_and_go(void *shared)
@@ -462,13 +433,10 @@ static void use_in_child(void *shared)
     _exit(0);
 }
 
-START_TEST(forks_find_no_thread_in_a_part)
+TEST(forks_find_no_thread_in_a_part)
 {
-    pthread_t threads[THREADS];
     void *shared = new_shared(NULL, 0);
-    is_over = false;
-    for (int i = 0; i < THREADS; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, come_and_go, shared), 0);
+    start_threads(THREADS, come_and_go, shared);
     for (unsigned i = 0; i < shorter(100, 40); i++) {
         pid_t pid = fork();
         if (pid == 0) use_in_child(shared);
@@ -476,12 +444,10 @@ START_TEST(forks_find_no_thread_in_a_part)
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
         ck_assert_msg(status == 0, "a child ends with %x", status);
     }
-    is_over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
     empty_slots(shared);
     reapDestroy(&shared);
 }
-END_TEST
 
 /* --- limits of a tree that threads use --------------------------------------------------------- */
 
@@ -508,11 +474,9 @@ static void *use_the_tree(void *arg)
 }
 
 /* Any thread may set a limit at any time, as long as all reaps of the tree are shared. */
-START_TEST(limits_of_a_tree_that_threads_use)
+TEST(limits_of_a_tree_that_threads_use)
 {
-    pthread_t threads[2];
     top = new_shared(NULL, 0);
-    is_over = false;
     for (int i = 0; i < BELOW; i++) { /* the top has the greatest address: who takes two takes it last */
         members[i] = new_shared(NULL, 0);
         if (members[i] < top) continue;
@@ -521,34 +485,14 @@ START_TEST(limits_of_a_tree_that_threads_use)
         top = greater;
     }
     for (int i = 0; i < BELOW; i++) ck_assert_int_eq(reapAdopt(&members[i], &top), 0);
-    for (uintptr_t i = 0; i < 2; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, use_the_tree, (void *)i), 0);
+    for (uintptr_t i = 0; i < 2; i++) start_threads(1, use_the_tree, (void *)i);
     for (unsigned i = 0; i < shorter(3000, 400); i++) {
         ck_assert_int_eq(reapSetLimit(&top, i % 4 == 3 ? 0 : 10000000 + i), 0);
         ck_assert_int_eq(reapSetLimit(&members[i % BELOW], i % 2 ? 0 : 5000000), 0);
     }
-    is_over = true;
-    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    end_threads();
     assert_valid(top);
     reapDestroy(&top);
 }
-END_TEST
 
-int main(void)
-{
-    TCase *tests = tcase_create("shared");
-    tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, a_handle_like_any_other);
-    tcase_add_test(tests, in_a_buffer);
-    tcase_add_test(tests, one_of_two_leaves);
-    tcase_add_test(tests, functions_use_the_reap);
-    tcase_add_test(tests, threads_use_one_reap);
-    tcase_add_test(tests, threads_below_a_limit);
-    tcase_add_test(tests, threads_meet_a_limit);
-    tcase_add_loop_test(tests, held_while_a_limit_is_set, 0, 4);
-    tcase_add_test(tests, limits_of_a_tree_that_threads_use);
-    tcase_add_test(tests, a_large_object_that_was_sent);
-    tcase_add_test(tests, objects_go_both_ways);
-    tcase_add_test(tests, forks_find_no_thread_in_a_part);
-    return run("reap_shared", tests);
-}
+int main(void) { return run_tests((struct suite){0}); }

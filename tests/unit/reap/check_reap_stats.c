@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_stats.c: what a reap holds: walks, numbers, reports. */
-#include <stdio.h>
 
 #include "support/reap_fixture.h"
 
@@ -27,7 +26,7 @@ static int free_each(void *object, size_t size, void *arg)
     return 0;
 }
 
-START_TEST(a_walk_sees_each_object_once)
+TEST(a_walk_sees_each_object_once)
 {
     int seen = 0;
     for (int i = 0; i < 1000; i++) reapMalloc(&reap, (size_t)i * 3);
@@ -46,9 +45,8 @@ START_TEST(a_walk_sees_each_object_once)
     ck_assert_int_eq(reapWalk(&reap, free_each, &seen), 0);
     ck_assert_int_eq(seen, 500);
 }
-END_TEST
 
-START_TEST(stats_add_up)
+TEST(stats_add_up, .modes = ORDINARY)
 {
     ck_assert_uint_eq(stats().chunks, 1);
     ck_assert_uint_eq(stats().chunk_bytes, 8192);
@@ -64,9 +62,8 @@ START_TEST(stats_add_up)
     ck_assert_uint_eq(stats().chunk_bytes, 8192);
     ck_assert_uint_eq(stats().peak_chunk_bytes, held);
 }
-END_TEST
 
-START_TEST(the_report_is_a_tree)
+TEST(the_report_is_a_tree, .modes = ORDINARY)
 {
     char *text = NULL;
     size_t size;
@@ -102,10 +99,9 @@ START_TEST(the_report_is_a_tree)
     for (int i = 0; i < 200; i++) reapDestroy(&roots[i]);
     free(text);
 }
-END_TEST
 
 /* A line says how deep it is in so many columns, up to a point. */
-START_TEST(the_report_of_a_deep_tree_is_not_wide)
+TEST(the_report_of_a_deep_tree_is_not_wide)
 {
     enum { DEPTH = 5000 };
     char *text = NULL;
@@ -122,15 +118,5 @@ START_TEST(the_report_of_a_deep_tree_is_not_wide)
     ck_assert_ptr_null(strstr(text, "[40]"));
     free(text);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, a_walk_sees_each_object_once);
-    tcase_add_test(tests, the_report_of_a_deep_tree_is_not_wide);
-    if (mode != MODE_ORDINARY) return;
-    tcase_add_test(tests, stats_add_up);
-    tcase_add_test(tests, the_report_is_a_tree);
-}
-
-int main(void) { return run_in_modes("reap_stats", add); }
+int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

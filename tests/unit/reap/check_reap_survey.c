@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_survey.c: reapSurvey and reapHeldBytes, alone and beside threads that create and destroy
  * reaps. */
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "support/reap_fixture.h"
 
@@ -45,7 +41,7 @@ static void *new_named(void **parent, const char *name)
     return new;
 }
 
-START_TEST(a_survey_has_parents_first_and_newest_children_first)
+TEST(a_survey_has_parents_first_and_newest_children_first, .modes = NOT_IN_PARTS)
 {
     struct seen seen = {0};
     void *a = new_named(&reap, "a"), *b = new_named(&reap, "b"), *aa = new_named(&a, "aa");
@@ -76,9 +72,8 @@ START_TEST(a_survey_has_parents_first_and_newest_children_first)
     ck_assert_int_eq(seen.count, 7);
     reapDestroy(&root);
 }
-END_TEST
 
-START_TEST(a_survey_stops)
+TEST(a_survey_stops)
 {
     struct seen seen = {.stop_at = 3};
     for (int i = 0; i < 5; i++) new_named(&reap, "child");
@@ -88,9 +83,8 @@ START_TEST(a_survey_stops)
     ck_assert_int_eq(reapSurvey(NULL, see, &seen), 42);
     ck_assert_int_eq(seen.count, 2);
 }
-END_TEST
 
-START_TEST(ages_are_from_the_programs_clock)
+TEST(ages_are_from_the_programs_clock)
 {
     struct seen seen = {0};
     void *before = new_named(&reap, "before");
@@ -111,7 +105,6 @@ START_TEST(ages_are_from_the_programs_clock)
     reapSurvey(&after, see, &seen);
     ck_assert(seen.views[0].age < 0);
 }
-END_TEST
 
 static int see_and_allocate(const struct reap_view *view, void *arg)
 {
@@ -122,14 +115,13 @@ static int see_and_allocate(const struct reap_view *view, void *arg)
     return 0;
 }
 
-START_TEST(a_survey_may_allocate)
+TEST(a_survey_may_allocate)
 {
     int count = 0;
     for (int i = 0; i < 20; i++) new_named(&reap, "child");
     ck_assert_int_eq(reapSurvey(&reap, see_and_allocate, &count), 0);
     ck_assert_int_ge(count, 21);
 }
-END_TEST
 
 static int add_held(const struct reap_view *view, void *arg)
 {
@@ -148,7 +140,7 @@ static size_t held_as_counted(void *top)
 
 #define assert_held(top) ck_assert_uint_eq(reapHeldBytes(&(top)), held_as_counted(top))
 
-START_TEST(held_bytes_are_the_sum_of_a_tree)
+TEST(held_bytes_are_the_sum_of_a_tree, .modes = NOT_IN_PARTS)
 {
     enum { REAPS = 300 };
     uint64_t chance = random_seed();
@@ -170,9 +162,8 @@ START_TEST(held_bytes_are_the_sum_of_a_tree)
     for (unsigned i = 0; i < REAPS; i += 7) assert_held(reaps[i]);
     ck_assert_uint_gt(reapHeldBytes(&reap), REAPS * (size_t)8192);
 }
-END_TEST
 
-START_TEST(held_bytes_of_a_deep_tree)
+TEST(held_bytes_of_a_deep_tree)
 {
     enum { DEPTH = 3000 };
     void *parent = reap, *child = NULL;
@@ -181,21 +172,19 @@ START_TEST(held_bytes_of_a_deep_tree)
                       8192 + DEPTH * (size_t)(reap_mode == MODE_ORDINARY ? 1024 : 8192));
     assert_held(child);
 }
-END_TEST
 
 /* --- beside threads -------------------------------------------------------------------------- */
 
 enum { STAYING = 120, TOPS = 3, ROUNDS = 6000 };
 
 static void *tops[TOPS];
-static atomic_bool over;
 
 /* Creates and destroys children of reaps that stay. */
 static void *come_and_go(void *arg)
 {
     void *below[4];
     (void)arg;
-    for (unsigned i = 0; !over; i++) {
+    for (unsigned i = 0; !is_over; i++) {
         for (int k = 0; k < 4; k++)
             reapCreate(&below[k], k % 2 ? &below[k - 1] : &tops[(i + (unsigned)k) % TOPS]);
         for (int k = 0; k < 4; k++) reapMalloc(&below[k], i % 20000);
@@ -231,13 +220,12 @@ static void make_staying(void)
     }
 }
 
-START_TEST(a_survey_finds_all_that_stays_while_others_come_and_go)
+TEST(a_survey_finds_all_that_stays_while_others_come_and_go)
 {
     enum { THREADS = 3 };
-    pthread_t threads[THREADS];
     size_t most = 0, again = 0;
     make_staying();
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, come_and_go, NULL);
+    start_threads(THREADS, come_and_go, NULL);
     for (unsigned round = 0; round < shorter(ROUNDS, 400); round++) {
         struct visits visits = {{0}, 0};
         ck_assert_int_eq(reapSurvey(round % 2 ? NULL : &reap, visit, &visits), 0);
@@ -247,33 +235,28 @@ START_TEST(a_survey_finds_all_that_stays_while_others_come_and_go)
         }
         if (visits.all > most) most = visits.all;
     }
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
     ck_assert_uint_gt(most, STAYING + TOPS + 1); /* the others were there */
     ck_assert_uint_eq(again, 0);
 }
-END_TEST
 
-START_TEST(held_bytes_while_others_come_and_go)
+TEST(held_bytes_while_others_come_and_go)
 {
     enum { THREADS = 3 };
-    pthread_t threads[THREADS];
     make_staying();
     size_t least = reapHeldBytes(&reap), most = 0;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, come_and_go, NULL);
+    start_threads(THREADS, come_and_go, NULL);
     for (unsigned round = 0; round < shorter(200000, 20000); round++) {
         size_t held = reapHeldBytes(&reap);
         ck_assert_uint_ge(held, least);
         if (held > most) most = held;
         reapHeldBytes(&tops[round % TOPS]);
     }
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
     ck_assert_uint_gt(most, least);
     ck_assert_uint_lt(most, least + THREADS * (size_t)4 * 200000);
     assert_held(reap);
 }
-END_TEST
 
 /* Moves reaps from parent to parent under the walks. */
 static void *move_around(void *arg)
@@ -281,27 +264,24 @@ static void *move_around(void *arg)
     void *child;
     (void)arg;
     reapCreate(&child, &tops[0]);
-    for (unsigned i = 0; !over; i++) reapAdopt(&child, &tops[i % TOPS]);
+    for (unsigned i = 0; !is_over; i++) reapAdopt(&child, &tops[i % TOPS]);
     reapDestroy(&child);
     return NULL;
 }
 
-START_TEST(walks_while_others_adopt)
+TEST(walks_while_others_adopt)
 {
     enum { THREADS = 2 };
-    pthread_t threads[THREADS];
     make_staying();
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, move_around, NULL);
+    start_threads(THREADS, move_around, NULL);
     for (unsigned round = 0; round < shorter(20000, 2000); round++) {
         struct visits visits = {{0}, 0};
         ck_assert_uint_ge(reapHeldBytes(&reap), STAYING * (size_t)1024);
         if (round % 100 == 0) reapSurvey(&reap, visit, &visits);
     }
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
     assert_held(reap);
 }
-END_TEST
 
 /* --- beside shared reaps that come and go ---------------------------------------------------- */
 
@@ -322,7 +302,7 @@ static void *share_and_end(void *arg)
     enum { SHARED = 6 };
     void *parent, *shared[SHARED];
     (void)arg;
-    for (unsigned i = 0; !over; i++) {
+    for (unsigned i = 0; !is_over; i++) {
         reapCreate(&parent, i % 3 == 2 ? NULL : &tops[i % TOPS]);
         for (int k = 0; k < SHARED; k++) {
             shared[k] = new_shared(k % 3 == 2 ? &shared[k - 1] : &parent, 0);
@@ -338,73 +318,18 @@ static void *share_and_end(void *arg)
     return NULL;
 }
 
-START_TEST(a_survey_beside_shared_reaps_that_end)
+TEST(a_survey_beside_shared_reaps_that_end)
 {
     enum { THREADS = 3 };
-    pthread_t threads[THREADS];
     make_staying();
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, share_and_end, NULL);
+    start_threads(THREADS, share_and_end, NULL);
     for (unsigned round = 0; round < shorter(ROUNDS, 1000); round++) {
         struct visits visits = {{0}, 0};
         ck_assert_int_eq(reapSurvey(round % 2 ? NULL : &reap, visit, &visits), 0);
         for (int i = 0; i < STAYING; i++) ck_assert_int_eq(visits.stays[i], 1);
     }
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
     assert_held(reap);
 }
-END_TEST
 
-static _Atomic(char *) asked; /* an object, or one that was */
-
-static void *share_and_show(void *arg)
-{
-    (void)arg;
-    while (!over) {
-        void *shared = new_shared(NULL, 0), *other = new_shared(&tops[0], 0);
-        char *object = reapMalloc(&shared, 50);
-        asked = object;
-        reapDestroy(&shared);
-        asked = reapMalloc(&other, 50);
-        reapDestroy(&other);
-        use_memory_anew();
-    }
-    return NULL;
-}
-
-START_TEST(reapOf_beside_shared_reaps_that_end)
-{
-    enum { THREADS = 3 };
-    pthread_t threads[THREADS];
-    char *mine = reapMalloc(&reap, 40);
-    make_staying();
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, share_and_show, NULL);
-    for (unsigned round = 0, found = 0; round < shorter(2000000, 200000) || found == 0; round++) {
-        void *owner;
-        found += reapOf(asked, &owner) == 0;
-        if (round % 64 != 0) continue;
-        ck_assert_int_eq(reapOf(mine + 39, &owner), 0);
-        ck_assert_ptr_eq(owner, reap);
-    }
-    over = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-}
-END_TEST
-
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, a_survey_stops);
-    tcase_add_test(tests, ages_are_from_the_programs_clock);
-    tcase_add_test(tests, a_survey_may_allocate);
-    tcase_add_test(tests, held_bytes_of_a_deep_tree);
-    tcase_add_test(tests, a_survey_finds_all_that_stays_while_others_come_and_go);
-    tcase_add_test(tests, held_bytes_while_others_come_and_go);
-    tcase_add_test(tests, walks_while_others_adopt);
-    tcase_add_test(tests, a_survey_beside_shared_reaps_that_end);
-    tcase_add_test(tests, reapOf_beside_shared_reaps_that_end);
-    if (mode == MODE_PARTS) return;
-    tcase_add_test(tests, a_survey_has_parents_first_and_newest_children_first);
-    tcase_add_test(tests, held_bytes_are_the_sum_of_a_tree);
-}
-
-int main(void) { return run_in_modes("reap_survey", add); }
+int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

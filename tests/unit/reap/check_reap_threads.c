@@ -2,23 +2,10 @@
 /* check_reap_threads.c: what threads may do to reaps at the same time, and what a fork leaves. */
 #include "support/check_reap.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "hoard.h"
 #include "reap/reap_tree.h"
 #include "region/reap_chunk.h"
 
 enum { THREADS = 4, ROUNDS = 20000 };
-
-static _Atomic bool reported;
 
 /* --- children of one parent ------------------------------------------------------------------ */
 
@@ -38,7 +25,7 @@ static void *make_children(void *parent)
     return NULL;
 }
 
-START_TEST(threads_make_children_of_one_parent)
+TEST(threads_make_children_of_one_parent)
 {
     void *parent;
     reapCreate(&parent, NULL);
@@ -46,7 +33,6 @@ START_TEST(threads_make_children_of_one_parent)
     ck_assert_uint_eq(stats_of(parent).children, THREADS * 3);
     reapDestroy(&parent);
 }
-END_TEST
 
 /* --- objects that any thread frees ------------------------------------------------------------ */
 
@@ -72,14 +58,13 @@ static void *new_batch(void *shared)
 }
 
 /* The reap's own thread goes on meanwhile; and itself frees what it has not entered, and what it has. */
-START_TEST(any_thread_frees_an_object)
+TEST(any_thread_frees_an_object, .times = 2)
 {
     for (int round = 0; round < 20; round++) {
-        pthread_t thread;
         void *reap = new_batch(_i ? &reap : NULL);
-        ck_assert_int_eq(pthread_create(&thread, NULL, free_batch, NULL), 0);
+        start_threads(1, free_batch, NULL);
         for (int i = 0; i < BATCH; i++) ck_assert_int_eq(reapFreeAny(reapMalloc(&reap, 100)), 0);
-        pthread_join(thread, NULL);
+        end_threads();
         reapEnterQuietly(&reap);
         ck_assert_int_eq(reapFreeAny(reapMalloc(&reap, 100)), 0);
         reapLeave();
@@ -88,21 +73,17 @@ START_TEST(any_thread_frees_an_object)
         reapDestroy(&reap);
     }
 }
-END_TEST
 
 static void *make_large(void *object) { return hoard_realloc(object, 100000); }
 
 /* realloc() in another thread has made the object large; it is the first thing that the reap's thread
  * frees. */
-START_TEST(what_another_thread_made_large_is_freed)
+TEST(what_another_thread_made_large_is_freed)
 {
     void *reap;
     reapCreate(&reap, NULL);
     for (int i = 0; i < 41; i++) {
-        pthread_t thread;
-        void *object = memset(reapMalloc(&reap, 100), i, 100), *large;
-        ck_assert_int_eq(pthread_create(&thread, NULL, make_large, object), 0);
-        pthread_join(thread, &large);
+        void *large = in_thread(make_large, memset(reapMalloc(&reap, 100), i, 100));
         ck_assert_ptr_nonnull(large);
         for (int b = 0; b < 100; b++) ck_assert_int_eq(((unsigned char *)large)[b], (unsigned char)i);
         reapFree(&reap, large);
@@ -115,23 +96,9 @@ START_TEST(what_another_thread_made_large_is_freed)
     }
     reapDestroy(&reap);
 }
-END_TEST
 
-START_TEST(what_is_no_reaps_stays)
-{
-    void *none[] = {NULL, &reported, hoard_malloc(100), malloc(100), (void *)0x123456789abcdef0};
-    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
-        errno = 0;
-        ck_assert_int_eq(reapFreeAny(none[i]), -1);
-        ck_assert_int_eq(errno, ENOENT);
-    }
-    hoard_free(none[2]);
-    free(none[3]);
-}
-END_TEST
-
-/* With redzone or bypass each object has memory of its own, which malloc may have by now. */
-START_TEST(what_malloc_has_by_now_stays)
+/* With bypass each object has memory of its own, which malloc may have by now. */
+TEST(what_malloc_has_by_now_stays)
 {
     void *reap, *blocks[BATCH];
     reapCreate(&reap, NULL);
@@ -143,14 +110,13 @@ START_TEST(what_malloc_has_by_now_stays)
     for (int i = 0; i < BATCH; i++) hoard_free(blocks[i]);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* --- a report of all meanwhile --------------------------------------------------------------- */
 
 /* Trees of small chunks, large objects and names, in memory that goes back to the OS between them. */
 static void *make_trees(void *unused)
 {
-    while (!reported) {
+    while (!is_over) {
         void *top, *child;
         reapCreate(&top, NULL);
         for (int i = 0; i < 20; i++) {
@@ -180,21 +146,17 @@ static void assert_reported(const char *name)
     free(text);
 }
 
-START_TEST(a_report_of_all_while_reaps_come_and_go)
+TEST(a_report_of_all_while_reaps_come_and_go)
 {
-    pthread_t threads[THREADS];
     void *mine;
     reapCreate(&mine, NULL);
     ck_assert_int_eq(reapSetName(&mine, "mine"), 0);
-    reported = false;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, make_trees, NULL);
+    start_threads(THREADS, make_trees, NULL);
     for (int i = 0; i < 300; i++) assert_reported("mine");
-    reported = true;
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    end_threads();
     assert_valid(mine);
     reapDestroy(&mine);
 }
-END_TEST
 
 /* --- reaps handed from thread to thread ------------------------------------------------------ */
 
@@ -225,7 +187,7 @@ static void *hand_on(void *arg)
     return NULL;
 }
 
-START_TEST(reaps_go_from_thread_to_thread)
+TEST(reaps_go_from_thread_to_thread)
 {
     static struct exchange exchange;
     reapCreate(&exchange.parent, NULL);
@@ -233,44 +195,12 @@ START_TEST(reaps_go_from_thread_to_thread)
     assert_valid(exchange.parent);
     reapDestroy(&exchange.parent);
 }
-END_TEST
 
-/* --- fork ------------------------------------------------------------------------------------ */
-
-/* Forks while others work on the parent's children; the child of each fork must be able to do the same. */
-static void *fork_often(void *parent)
-{
-    for (int i = 0; i < 50; i++) {
-        pid_t pid = fork();
-        if (pid == 0) {
-            alarm(100);
-            void *children[3];
-            for (int k = 0; k < 3; k++) reapCreate(&children[k], &parent);
-            for (int k = 0; k < 3; k++) reapDestroy(&children[k * 2 % 3]);
-            _exit(!reap_is_valid(reap_behind(parent), NULL));
-        }
-        int status;
-        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-        ck_assert_int_eq(status, 0);
-    }
-    return NULL;
-}
-
-START_TEST(a_fork_between_two_instructions)
-{
-    void *parent;
-    pthread_t thread;
-    reapCreate(&parent, NULL);
-    pthread_create(&thread, NULL, fork_often, parent);
-    in_threads(THREADS, make_children, parent);
-    pthread_join(thread, NULL);
-    reapDestroy(&parent);
-}
-END_TEST
+/* --- what a fork leaves ---------------------------------------------------------------------- */
 
 /* The state that a fork meets in the middle of reap_tree_add: the lock is held, the new child is not
  * on the list yet, and what was the newest one already points back to it. */
-START_TEST(a_lock_that_nobody_holds)
+TEST(a_lock_that_nobody_holds, .modes = ORDINARY)
 {
     void *parent, *old, *lost, *child;
     reapCreate(&parent, NULL);
@@ -297,12 +227,10 @@ START_TEST(a_lock_that_nobody_holds)
     reapDestroy(&lost);
     reapDestroy(&parent);
 }
-END_TEST
 
 /* --- whose is a pointer, while its reap ends ------------------------------------------------- */
 
 static _Atomic(void *) object;
-static atomic_bool over;
 
 static void unmap(void *chunk, size_t size, void *arg)
 {
@@ -322,7 +250,7 @@ static void *make_and_unmap(void *unused)
         if (i % 2) object = reapMalloc(&reap, 100000);
         reapDestroy(&reap);
     }
-    over = true;
+    is_over = true;
     return unused;
 }
 
@@ -341,56 +269,28 @@ static void *make_large_and_unmap(void *unused)
         reapDestroy(&reap);
         unmap(options.buffer, LARGE, NULL);
     }
-    over = true;
+    is_over = true;
     return unused;
 }
 
-START_TEST(whose_is_a_pointer_while_its_reap_ends)
+TEST(whose_is_a_pointer_while_its_reap_ends, .times = 2)
 {
-    pthread_t thread;
     void *mine, *owner;
     size_t asked = 0;
     reapCreate(&mine, NULL);
     char *lives = reapMalloc(&mine, 100);
-    over = false;
     void *(*makers[])(void *) = {make_and_unmap, make_large_and_unmap};
-    ck_assert_int_eq(pthread_create(&thread, NULL, makers[_i], NULL), 0);
-    for (; !over; asked++) {
+    start_threads(1, makers[_i], NULL);
+    for (; !is_over; asked++) {
         void *pointer = object;
         if (reapOf(pointer, &owner) == 0) ck_assert_ptr_nonnull(owner);
         ck_assert_int_eq(reapOf(lives + 99, &owner), 0);
         ck_assert_ptr_eq(owner, mine);
     }
-    pthread_join(thread, NULL);
+    end_threads();
     ck_assert_uint_gt(asked, 0);
     ck_assert_int_eq(reapOf(object, &owner), -1);
     reapDestroy(&mine);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, threads_make_children_of_one_parent);
-    tcase_add_loop_test(tests, any_thread_frees_an_object, 0, 2);
-    tcase_add_test(tests, what_another_thread_made_large_is_freed);
-    tcase_add_test(tests, what_is_no_reaps_stays);
-    tcase_add_test(tests, what_malloc_has_by_now_stays);
-    tcase_add_test(tests, a_report_of_all_while_reaps_come_and_go);
-    tcase_add_test(tests, reaps_go_from_thread_to_thread);
-    tcase_add_loop_test(tests, whose_is_a_pointer_while_its_reap_ends, 0, 2);
-    tcase_add_test(tests, a_fork_between_two_instructions);
-    if (mode != MODE_ORDINARY) return;
-    tcase_add_test(tests, a_lock_that_nobody_holds);
-}
-
-int main(void)
-{
-    TCase *cases[MODES];
-    for (unsigned mode = 0; mode < MODES; mode++) {
-        cases[mode] = case_of_mode("threads", (enum reap_mode)mode);
-        tcase_set_timeout(cases[mode], 60);
-        add(cases[mode], (enum reap_mode)mode);
-    }
-    return run_cases("reap_threads", cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_PARTS],
-                     (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.modes = ALL_MODES}); }

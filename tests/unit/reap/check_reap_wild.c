@@ -3,12 +3,7 @@
  * object: what is no live object of the reap ends in the one line that names the call. */
 #include "support/check_reap.h"
 
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-
-#include "hoard/guarded.h"
+#include "hoard/apart.h"
 #include "region/reap_chunk.h"
 
 static void *reap, *other;
@@ -84,7 +79,7 @@ static void try_pointer(const char *kind, const char *pointer)
     bool others = reapWalk(&other, is_it, (void *)(uintptr_t)pointer);
     /* What is before an object apart is the start of a block perhaps, and of the backend's alone; as a reap's
      * wider table is, and that of parts. */
-    unsigned n = guarded_on || is_the_backends(pointer) ? REAPS_USES : USES;
+    unsigned n = apart_on || is_the_backends(pointer) ? REAPS_USES : USES;
     for (unsigned i = 0; i < n && pointer; i++) {
         if (mine || (others && uses[i].of_any)) continue;
         struct outcome outcome = run_child(uses[i].make, (void *)(uintptr_t)pointer);
@@ -143,7 +138,7 @@ static void make_some(int count, size_t size)
     for (int i = 0; i < count; i++) memset(reapMalloc(&reap, size), 1, size);
 }
 
-START_TEST(of_a_first_chunk)
+TEST(of_a_first_chunk)
 {
     reapCreate(&reap, NULL);
     make_some(20, 100);
@@ -151,20 +146,18 @@ START_TEST(of_a_first_chunk)
     reapFreeAll(&reap);
     try_all("a reap that was cleared");
 }
-END_TEST
 
 /* The one that was first, what comes next, and a large object's. */
-START_TEST(of_several_chunks)
+TEST(of_several_chunks)
 {
     reapCreate(&reap, NULL);
     make_some(900, 60);
     reapMalloc(&reap, 100000);
     try_all("several chunks");
 }
-END_TEST
 
 /* What the map of chunks has at the place of an object, of an open chunk and of a quiet one. */
-START_TEST(four_gib_away)
+TEST(four_gib_away)
 {
     char *object = NULL;
     reapCreate(&reap, NULL);
@@ -181,7 +174,6 @@ START_TEST(four_gib_away)
     ck_assert_uint_gt(tried, 0);
     assert_valid(reap);
 }
-END_TEST
 
 /* A chunk of the reap with one object in it, so that what ends below the chunk is near the bump pointer; and
  * right above another one of the reap. NULL: nowhere they have come to lie so. */
@@ -201,14 +193,13 @@ static const struct reap_chunk *begin_above_another(void)
     return NULL;
 }
 
-START_TEST(of_two_chunks_side_by_side)
+TEST(of_two_chunks_side_by_side)
 {
     needs(reap_mode != MODE_PARTS, "other parts have chunks in between");
     const struct reap_chunk *above = begin_above_another();
     ck_assert_ptr_nonnull(above);
     try_chunk("two chunks side by side", above);
 }
-END_TEST
 
 /* Its own objects there are freed, and nothing else. */
 static int free_near(void *object, size_t size, void *above)
@@ -217,7 +208,7 @@ static int free_near(void *object, size_t size, void *above)
     return 0;
 }
 
-START_TEST(objects_right_below_the_current_chunk)
+TEST(objects_right_below_the_current_chunk)
 {
     needs(reap_mode != MODE_PARTS, "other parts have chunks in between");
     const struct reap_chunk *above = begin_above_another();
@@ -227,10 +218,9 @@ START_TEST(objects_right_below_the_current_chunk)
     ck_assert_uint_lt(stats_of(reap).live_objects, before);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* Push and pop, through many chunks. */
-START_TEST(objects_come_and_go_last_in_first_out)
+TEST(objects_come_and_go_last_in_first_out)
 {
     enum { STEPS = 1000000 };
     static void *stack[STEPS];
@@ -247,10 +237,9 @@ START_TEST(objects_come_and_go_last_in_first_out)
     while (n > 0) reapFree(&reap, stack[--n]);
     reapDestroy(&reap);
 }
-END_TEST
 
 /* All is freed, and nothing is current. */
-START_TEST(of_no_current_chunk)
+TEST(of_no_current_chunk)
 {
     void *objects[400];
     reapCreate(&reap, NULL);
@@ -263,10 +252,9 @@ START_TEST(of_no_current_chunk)
         try_pointer("no address", (char *)-down);
     for (uintptr_t up = 1; up <= 33; up += 8) try_pointer("no address", (char *)up);
 }
-END_TEST
 
 /* Chunks whose gaps are on no lists. */
-START_TEST(of_quiet_chunks)
+TEST(of_quiet_chunks)
 {
     enum { COUNT = 60000 };
     static void *objects[COUNT];
@@ -281,9 +269,8 @@ START_TEST(of_quiet_chunks)
             break;
         }
 }
-END_TEST
 
-START_TEST(of_spares)
+TEST(of_spares)
 {
     reapCreate(&reap, NULL);
     make_some(900, 60);
@@ -291,9 +278,8 @@ START_TEST(of_spares)
     ck_assert_uint_ne(reap_behind(reap)->spare_bytes, 0);
     try_all("spares");
 }
-END_TEST
 
-START_TEST(of_a_marked_reap)
+TEST(of_a_marked_reap)
 {
     reap_mark mark;
     reapCreate(&reap, NULL);
@@ -304,7 +290,6 @@ START_TEST(of_a_marked_reap)
     reapRewind(&reap, &mark);
     try_all("a rewound reap");
 }
-END_TEST
 
 static _Alignas(4096) char memory[16 * 4096];
 static size_t taken;
@@ -323,7 +308,7 @@ static void give(void *chunk, size_t size, void *arg)
 }
 
 /* In the middle of memory, so that around it is some, too. */
-START_TEST(of_memory_of_the_users)
+TEST(of_memory_of_the_users, .times = 3)
 {
     struct reap_options options = {.size = sizeof options};
     if (_i != 1) {
@@ -336,52 +321,20 @@ START_TEST(of_memory_of_the_users)
     make_some(_i == 0 ? 30 : 200, 60);
     try_all(_i == 0 ? "a buffer" : _i == 1 ? "a source" : "both");
 }
-END_TEST
 
 /* Each object apart: around one, and a large one. */
-START_TEST(of_objects_apart)
+TEST(of_objects_apart, .times = 2, .modes = NOT_IN_PARTS, .apart = true)
 {
-    static const char *const how[] = {"harden=1", "redzone=48", "bypass=1"};
+    static const char *const how[] = {"harden=1", "bypass=1"};
     setenv("REAP_OPTIONS", how[_i], 1);
     make_other();
     reapCreate(&reap, NULL);
-    ck_assert(guarded_on);
+    ck_assert(apart_on);
     char *object = reapMalloc(&reap, 100), *large = reapMalloc(&reap, 100000);
     try_around(how[_i], object);
     try_around(how[_i], object + 112);
     try_around(how[_i], large);
     try_around(how[_i], large + 100000);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    (void)mode;
-    tcase_add_test(tests, of_a_first_chunk);
-    tcase_add_test(tests, of_several_chunks);
-    tcase_add_test(tests, four_gib_away);
-    tcase_add_test(tests, of_two_chunks_side_by_side);
-    tcase_add_test(tests, objects_right_below_the_current_chunk);
-    tcase_add_test(tests, objects_come_and_go_last_in_first_out);
-    tcase_add_test(tests, of_no_current_chunk);
-    tcase_add_test(tests, of_quiet_chunks);
-    tcase_add_test(tests, of_spares);
-    tcase_add_test(tests, of_a_marked_reap);
-    tcase_add_loop_test(tests, of_memory_of_the_users, 0, 3);
-}
-
-static TCase *case_apart(enum reap_mode mode)
-{
-    TCase *apart = case_of_mode("reap_wild_apart", mode);
-    tcase_set_timeout(apart, 60);
-    tcase_add_loop_test(apart, of_objects_apart, 0, 3);
-    return apart;
-}
-
-int main(void)
-{
-    TCase *cases[MODES];
-    cases_of_modes(cases, 60, make_other, NULL, add);
-    return run_cases("reap_wild", cases[MODE_ORDINARY], cases[MODE_SHARED], cases[MODE_PARTS],
-                     case_apart(MODE_ORDINARY), case_apart(MODE_SHARED), (TCase *)NULL);
-}
+int main(void) { return run_tests((struct suite){.begin = make_other, .modes = ALL_MODES}); }

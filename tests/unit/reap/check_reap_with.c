@@ -2,19 +2,14 @@
 /* check_reap_with.c: reaps made with options: in buffers and shared memory, on a source of chunks, on huge
  * pages. */
 #include <stdalign.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "region/reap_chunk.h"
 #include "support/reap_fixture.h"
 
 static void *with;
 
 /* --- sizes, limit, name ---------------------------------------------------------------------- */
 
-START_TEST(options_are_followed)
+TEST(options_are_followed)
 {
     struct reap_options options = {.size = sizeof options, .flags = flags_of_mode()};
     ck_assert_int_eq(reapCreateWith(&with, &reap, &options), 0);
@@ -40,10 +35,9 @@ START_TEST(options_are_followed)
     ck_assert_str_eq(reapName(&with), "with options");
     reapDestroy(&with);
 }
-END_TEST
 
 /* What a burst needed is not kept, however big chunks may be; what each round uses is. */
-START_TEST(a_big_chunk_goes_after_a_burst)
+TEST(a_big_chunk_goes_after_a_burst)
 {
     struct reap_options options = {.size = sizeof options, .flags = flags_of_mode(), .max_chunk = 64 << 20};
     ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
@@ -65,34 +59,10 @@ START_TEST(a_big_chunk_goes_after_a_burst)
     reapDestroy(&both);
     reapDestroy(&with);
 }
-END_TEST
 
 static void *no_chunk(size_t size, void *arg) { return size && arg ? NULL : NULL; }
 
-/* Chunks above 64 KiB have their bits in themselves, and the smaller ones before them in the map. */
-START_TEST(objects_come_and_go_in_chunks_of_both_kinds)
-{
-    enum { N = 6000, ROUND = 65536 };
-    static unsigned char *objects[N];
-    static size_t sizes[N];
-    uint64_t chance = 1;
-    struct reap_options options = {.size = sizeof options, .flags = flags_of_mode(), .max_chunk = 1 << 20};
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
-    for (int i = 0; i < 6 * ROUND; i++) {
-        unsigned k = random_below(&chance, N);
-        unsigned char *object = objects[k];
-        if (object && (object[0] != k % 256 || object[sizes[k] - 1] != k % 256)) ck_abort_msg("overwritten");
-        reapFree(&with, object);
-        sizes[k] = 1 + random_below(&chance, i / ROUND % 2 ? 600 : 150);
-        objects[k] = memset(reapMalloc(&with, sizes[k]), (int)k, sizes[k]);
-        if (i % 10000 == 0) assert_valid(with);
-    }
-    for (size_t i = 0; i < REAP_FREELISTS; i++) ck_assert_ptr_null(reap_no_tables.freelists[i]);
-    reapDestroy(&with);
-}
-END_TEST
-
-START_TEST(options_that_make_no_sense)
+TEST(options_that_make_no_sense)
 {
     alignas(1024) char small[2048];
     struct reap_options good = {.size = sizeof good}, options[8];
@@ -122,19 +92,16 @@ START_TEST(options_that_make_no_sense)
     ck_assert_ptr_null(with);
     ck_assert_uint_eq(stats().children, 0);
 }
-END_TEST
 
 /* --- a buffer -------------------------------------------------------------------------------- */
 
 /* All of it is in the buffer, however it lies; objects large and small; and what is freed is used again. */
 static void live_in(char *buffer, size_t size)
 {
-    struct reap_options options = {
-        .size = sizeof options, .flags = flags_of_mode(), .buffer = buffer, .buffer_size = size};
     size_t ends = 2 * 1023, rest = 111, reaps = 1536 + 8 + size / 64; /* whole KiBs; objects; bitmaps too */
     size_t own = ends + rest + reaps + (reap_mode != MODE_ORDINARY ? REAP_FACE : 0);
     void *owner, *copy;
-    ck_assert_int_eq(reapCreateWith(&with, &reap, &options), 0);
+    with = reap_with(&reap, .flags = flags_of_mode(), .buffer = buffer, .buffer_size = size);
     ck_assert((char *)with > buffer && (char *)with < buffer + size);
     for (int round = 0; round < 3; round++) {
         size_t bytes = 0;
@@ -169,7 +136,7 @@ static void live_in(char *buffer, size_t size)
     memset(buffer, 0, size);
 }
 
-START_TEST(a_reap_in_a_buffer)
+TEST(a_reap_in_a_buffer, .modes = NOT_IN_PARTS)
 {
     static char in_static[100000];
     char on_stack[4096 + 1023];
@@ -182,18 +149,16 @@ START_TEST(a_reap_in_a_buffer)
     void *object = reapMalloc(&reap, 50000);
     live_in(object, 50000); /* in another reap */
 }
-END_TEST
 
 /* A reap in shared memory: what a child process puts there its parent finds. */
-START_TEST(a_reap_in_shared_memory)
+TEST(a_reap_in_shared_memory, .modes = ORDINARY)
 {
     size_t size = 1 << 20;
     /* The child's Memcheck knows what is in there, the parent's does not. */
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct reap_options options = {.size = sizeof options, .buffer = shared, .buffer_size = size};
     ck_assert_ptr_ne(shared, MAP_FAILED);
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    with = reap_with(NULL, .buffer = shared, .buffer_size = size);
     char **words = reapCalloc(&with, 1000, sizeof *words);
     pid_t child = fork();
     if (child == 0) {
@@ -210,7 +175,6 @@ START_TEST(a_reap_in_shared_memory)
     reapDestroy(&with);
     munmap(shared, size);
 }
-END_TEST
 
 /* --- a source -------------------------------------------------------------------------------- */
 
@@ -239,14 +203,13 @@ static void give(void *chunk, size_t size, void *arg)
 }
 
 /* Its children are each process's own: what one of them leaves is nothing to the other. */
-START_TEST(children_of_a_reap_in_shared_memory)
+TEST(children_of_a_reap_in_shared_memory, .modes = ORDINARY)
 {
     enum { SIZE = 64 * 1024, LIVES = 200 };
     char *shared = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct reap_options options = {.size = sizeof options, .buffer = shared, .buffer_size = SIZE};
     void *below = NULL, *lives[LIVES];
     int status;
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    with = reap_with(NULL, .buffer = shared, .buffer_size = SIZE);
     pid_t child = fork();
     if (child == 0) {
         void *others[64];
@@ -267,15 +230,12 @@ START_TEST(children_of_a_reap_in_shared_memory)
     reapDestroy(&with);
     munmap(shared, SIZE);
 }
-END_TEST
 
-START_TEST(a_reap_on_a_source)
+TEST(a_reap_on_a_source, .modes = NOT_IN_PARTS)
 {
     struct pile pile = {0};
-    struct reap_options options = {
-        .size = sizeof options, .flags = flags_of_mode(), .source = {take, give, &pile}};
     void *owner, *objects[3000];
-    ck_assert_int_eq(reapCreateWith(&with, &reap, &options), 0);
+    with = reap_with(&reap, .flags = flags_of_mode(), .source = {take, give, &pile});
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 3000; i++) objects[i] = memset(reapMalloc(&with, 200), i, 200);
         char *large = reapMalloc(&with, 100000), *aligned = reapAlignedAlloc(&with, 16384, 60000);
@@ -298,9 +258,8 @@ START_TEST(a_reap_on_a_source)
     ck_assert_uint_eq(pile.taken, pile.given);
     ck_assert_uint_eq(pile.bytes, 0);
 }
-END_TEST
 
-START_TEST(a_source_runs_dry)
+TEST(a_source_runs_dry, .modes = NOT_IN_PARTS)
 {
     struct pile pile = {.refuse = 3};
     struct reap_options options = {
@@ -318,18 +277,13 @@ START_TEST(a_source_runs_dry)
     ck_assert_int_eq(reapCreateWith(&with, &reap, &options), -1);
     ck_assert_int_eq(errno, ENOMEM);
 }
-END_TEST
 
-START_TEST(a_buffer_then_a_source)
+TEST(a_buffer_then_a_source, .modes = NOT_IN_PARTS)
 {
     static char buffer[8192];
     struct pile pile = {0};
-    struct reap_options options = {.size = sizeof options,
-                                   .flags = flags_of_mode(),
-                                   .buffer = buffer,
-                                   .buffer_size = sizeof buffer,
-                                   .source = {take, give, &pile}};
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    with = reap_with(NULL, .flags = flags_of_mode(), .buffer = buffer, .buffer_size = sizeof buffer,
+                     .source = {take, give, &pile});
     reapMalloc(&with, 1000);
     ck_assert_uint_eq(pile.taken, 0);
     ck_assert_ptr_nonnull(reapMalloc(&with, 100000));
@@ -339,10 +293,9 @@ START_TEST(a_buffer_then_a_source)
     reapDestroy(&with);
     ck_assert_uint_eq(pile.taken, pile.given);
 }
-END_TEST
 
 /* Chunks are never bigger than what was asked for, but for what does not fit. */
-START_TEST(chunks_of_the_least_size)
+TEST(chunks_of_the_least_size, .modes = NOT_IN_PARTS)
 {
     static const size_t asked[] = {1, 4096, 8192, 8193, 16384, 100000};
     struct pile pile = {0};
@@ -361,10 +314,9 @@ START_TEST(chunks_of_the_least_size)
         ck_assert_uint_eq(pile.bytes, 0);
     }
 }
-END_TEST
 
 /* A name that the empty first chunk has no room for stays, where a chunk of the source has. */
-START_TEST(a_long_name_in_a_small_buffer)
+TEST(a_long_name_in_a_small_buffer, .modes = NOT_IN_PARTS)
 {
     static alignas(4096) char buffer[4096];
     char name[4096];
@@ -398,7 +350,6 @@ START_TEST(a_long_name_in_a_small_buffer)
         ck_assert_uint_eq(pile.taken, pile.given);
     }
 }
-END_TEST
 
 /* Address space that no memory is behind until it is used; NULL where there is little of either, or a tool
  * looks at each access. */
@@ -412,15 +363,13 @@ static char *wide_buffer(size_t size, size_t used)
 }
 
 /* The reap's own table of the buffer has half a gigabyte. */
-START_TEST(a_mark_beyond_64_gigabytes)
+TEST(a_mark_beyond_64_gigabytes, .modes = NOT_IN_PARTS)
 {
     const size_t gigabyte = (size_t)1 << 30, size = 70 * gigabyte;
     reap_mark first, outer, inner;
     char *buffer = wide_buffer(size, 2 * gigabyte);
     needs(buffer, "not enough memory for the tables of 64 GiB, or a tool watches");
-    struct reap_options options = {
-        .size = sizeof options, .flags = flags_of_mode(), .buffer = buffer, .buffer_size = size};
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    with = reap_with(NULL, .flags = flags_of_mode(), .buffer = buffer, .buffer_size = size);
     reapMark(&with, &first);
     ck_assert_ptr_nonnull(reapMalloc(&with, 66 * gigabyte));
     char *older = reapMalloc(&with, 100);
@@ -441,15 +390,12 @@ START_TEST(a_mark_beyond_64_gigabytes)
     reapDestroy(&with);
     munmap(buffer, size);
 }
-END_TEST
 
 /* More chunks at once than may be lent are refused, and those that are there go on. */
-START_TEST(the_table_is_full)
+TEST(the_table_is_full, .modes = NOT_IN_PARTS)
 {
     struct pile pile = {0};
-    struct reap_options options = {
-        .size = sizeof options, .flags = flags_of_mode(), .max_chunk = 8192, .source = {take, give, &pile}};
-    ck_assert_int_eq(reapCreateWith(&with, &reap, &options), 0);
+    with = reap_with(&reap, .flags = flags_of_mode(), .max_chunk = 8192, .source = {take, give, &pile});
     while (reapMalloc(&with, 4000)) {
     }
     ck_assert_int_eq(errno, ENOMEM);
@@ -458,7 +404,6 @@ START_TEST(the_table_is_full)
     reapDestroy(&with);
     ck_assert_uint_eq(pile.taken, pile.given);
 }
-END_TEST
 
 /* --- huge pages ------------------------------------------------------------------------------ */
 
@@ -487,59 +432,30 @@ static void give_huge(void *chunk, size_t size, void *arg)
     munmap(chunk, (size + HUGE_PAGE - 1) & -(size_t)HUGE_PAGE);
 }
 
-START_TEST(a_reap_on_huge_pages)
+TEST(a_reap_on_huge_pages, .modes = NOT_IN_PARTS)
 {
-    struct reap_options options = {.size = sizeof options,
-                                   .flags = flags_of_mode(),
-                                   .first_chunk = HUGE_PAGE,
-                                   .max_chunk = HUGE_PAGE,
-                                   .source = {take_huge, give_huge, NULL}};
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    with = reap_with(NULL, .flags = flags_of_mode(), .first_chunk = HUGE_PAGE, .max_chunk = HUGE_PAGE,
+                     .source = {take_huge, give_huge, NULL});
     for (int i = 0; i < 50000; i++) memset(reapMalloc(&with, 100), i, 100);
     ck_assert_uint_eq(stats_of(with).chunk_bytes, 3 * HUGE_PAGE);
     ck_assert_uint_eq(stats_of(with).chunks, 3);
     ck_assert_uint_eq((uintptr_t)reap_behind(with) % HUGE_PAGE, REAP_HEADER);
     reapDestroy(&with);
 }
-END_TEST
 
 /* --- who is there ---------------------------------------------------------------------------- */
 
-START_TEST(a_report_of_all_finds_them)
+TEST(a_report_of_all_finds_them)
 {
     static char buffer[8192], text[10000];
-    struct reap_options options = {
-        .size = sizeof options, .buffer = buffer, .buffer_size = sizeof buffer, .name = "in a buffer"};
-    ck_assert_int_eq(reapCreateWith(&with, NULL, &options), 0);
+    with = reap_with(NULL, .buffer = buffer, .buffer_size = sizeof buffer, .name = "in a buffer");
     FILE *out = fmemopen(text, sizeof text, "w");
     reapReport(NULL, out);
     fclose(out);
     ck_assert_ptr_nonnull(strstr(text, "in a buffer"));
     reapDestroy(&with);
 }
-END_TEST
 
 /* In buffers and on sources there are no parts. */
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, options_are_followed);
-    tcase_add_test(tests, a_big_chunk_goes_after_a_burst);
-    tcase_add_test(tests, objects_come_and_go_in_chunks_of_both_kinds);
-    tcase_add_test(tests, options_that_make_no_sense);
-    tcase_add_test(tests, a_report_of_all_finds_them);
-    if (mode == MODE_PARTS) return;
-    tcase_add_test(tests, a_reap_in_a_buffer);
-    tcase_add_test(tests, a_reap_on_a_source);
-    tcase_add_test(tests, a_source_runs_dry);
-    tcase_add_test(tests, a_buffer_then_a_source);
-    tcase_add_test(tests, chunks_of_the_least_size);
-    tcase_add_test(tests, a_long_name_in_a_small_buffer);
-    tcase_add_test(tests, a_mark_beyond_64_gigabytes);
-    tcase_add_test(tests, the_table_is_full);
-    tcase_add_test(tests, a_reap_on_huge_pages);
-    if (mode != MODE_ORDINARY) return; /* REAP_SHARED is for the threads of one process */
-    tcase_add_test(tests, a_reap_in_shared_memory);
-    tcase_add_test(tests, children_of_a_reap_in_shared_memory);
-}
 
-int main(void) { return run_in_modes("reap_with", add); }
+int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

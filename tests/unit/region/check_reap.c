@@ -6,7 +6,7 @@
 
 /* --- allocation ------------------------------------------------------------------------------ */
 
-START_TEST(objects_are_aligned_and_apart)
+TEST(objects_are_aligned_and_apart)
 {
     char *last = NULL;
     for (size_t size = 0; size < 3000; size++) {
@@ -18,7 +18,6 @@ START_TEST(objects_are_aligned_and_apart)
         last = object;
     }
 }
-END_TEST
 
 static void refuse_all(void **handle)
 {
@@ -50,7 +49,7 @@ static void refuse_all(void **handle)
 }
 
 /* As a region, and as a heap; also where large objects lie among the others. */
-START_TEST(no_size_is_too_big_to_refuse)
+TEST(no_size_is_too_big_to_refuse, .modes = ORDINARY)
 {
     static char buffer[65536];
     void *fixed;
@@ -68,13 +67,12 @@ START_TEST(no_size_is_too_big_to_refuse)
     ck_assert_uint_eq(stats_of(fixed).live_objects, 0);
     reapDestroy(&fixed);
 }
-END_TEST
 
 /* A new chunk that an object nearly fills does not take the place of the one with more room. */
-START_TEST(the_bigger_hole_stays)
+TEST(the_bigger_hole_stays, .modes = NOT_IN_PARTS)
 {
     /* Always a heap then: the rest of the new chunk comes first. */
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     char *small = reapMalloc(&reap, 16);
     char *big = reapMalloc(&reap, 15500);
     ck_assert_ptr_eq(reapMalloc(&reap, 16), small + 16);
@@ -84,9 +82,8 @@ START_TEST(the_bigger_hole_stays)
     reapMalloc(&reap, 20000);
     ck_assert_ptr_ne(reapMalloc(&reap, 6000), small + 32); /* this chunk has more */
 }
-END_TEST
 
-START_TEST(calloc_zeroes_used_memory)
+TEST(calloc_zeroes_used_memory)
 {
     for (size_t size = 1; size < 200000; size = size * 3 + 1) {
         unsigned char *object = reapMalloc(&reap, size);
@@ -100,9 +97,8 @@ START_TEST(calloc_zeroes_used_memory)
     ck_assert_ptr_null(reapCalloc(&reap, OPAQUE(SIZE_MAX / 2), 3));
     ck_assert_int_eq(errno, ENOMEM);
 }
-END_TEST
 
-START_TEST(aligned_objects)
+TEST(aligned_objects)
 {
     for (size_t alignment = 1; alignment <= (size_t)1 << 21; alignment *= 2) {
         for (size_t size = 0; size < 100000; size = size * 5 + 7) {
@@ -123,9 +119,8 @@ START_TEST(aligned_objects)
     }
     ck_assert_ptr_null(reapAlignedAlloc(&reap, highest, 10));
 }
-END_TEST
 
-START_TEST(realloc_grows_in_place)
+TEST(realloc_grows_in_place)
 {
     char *object = reapRealloc(&reap, NULL, 10);
     strcpy(object, "123456789");
@@ -137,9 +132,8 @@ START_TEST(realloc_grows_in_place)
     ck_assert_uint_eq(reapUsableSize(last), 16);
     ck_assert_uint_eq(stats().live_objects, 2);
 }
-END_TEST
 
-START_TEST(realloc_shrinks_in_place)
+TEST(realloc_shrinks_in_place)
 {
     char *object = reapMalloc(&reap, 1000), *behind = reapMalloc(&reap, 10);
     ck_assert_ptr_eq(reapRealloc(&reap, object, 100), object);
@@ -150,9 +144,8 @@ START_TEST(realloc_shrinks_in_place)
     ck_assert_ptr_eq(reapRealloc(&reap, behind, 0), behind);
     ck_assert_uint_eq(stats().live_objects, 2);
 }
-END_TEST
 
-START_TEST(large_objects_have_chunks_of_their_own)
+TEST(large_objects_have_chunks_of_their_own, .modes = ORDINARY)
 {
     size_t before = stats().chunk_bytes;
     char *object = reapMalloc(&reap, 1000000);
@@ -172,11 +165,10 @@ START_TEST(large_objects_have_chunks_of_their_own)
     reapFree(&reap, object);
     ck_assert_uint_eq(stats().peak_chunk_bytes >= 5000000, 1);
 }
-END_TEST
 
 /* --- strings --------------------------------------------------------------------------------- */
 
-START_TEST(strings)
+TEST(strings)
 {
     char long_text[1000];
     memset(long_text, 'x', 999);
@@ -192,15 +184,14 @@ START_TEST(strings)
     ck_assert_uint_eq(reapUsableSize(reapPrintf(&reap, "%255s", "")), 256);
     ck_assert_uint_eq(reapUsableSize(reapPrintf(&reap, "%256s", "")), 272);
 }
-END_TEST
 
 /* Gaps side by side join, in the first chunk and in others, before the reap grows. */
-START_TEST(gaps_join_before_the_reap_grows)
+TEST(gaps_join_before_the_reap_grows, .modes = ORDINARY)
 {
     enum { N = 8000 };
     static void *objects[N];
     struct reap *r = reap;
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     for (int count = 40; count <= N; count *= 10) {
         for (int i = 0; i < count; i++) objects[i] = reapMalloc(&reap, 100);
         while (r->bump_max - r->bump >= 112) reapMalloc(&reap, 100);
@@ -213,22 +204,5 @@ START_TEST(gaps_join_before_the_reap_grows)
         reapTrim(&reap, 0);
     }
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, objects_are_aligned_and_apart);
-    tcase_add_test(tests, calloc_zeroes_used_memory);
-    tcase_add_test(tests, aligned_objects);
-    tcase_add_test(tests, realloc_grows_in_place);
-    tcase_add_test(tests, realloc_shrinks_in_place);
-    tcase_add_test(tests, strings);
-    if (mode == MODE_PARTS) return;
-    tcase_add_test(tests, the_bigger_hole_stays);
-    if (mode != MODE_ORDINARY) return;
-    tcase_add_test(tests, no_size_is_too_big_to_refuse);
-    tcase_add_test(tests, large_objects_have_chunks_of_their_own);
-    tcase_add_test(tests, gaps_join_before_the_reap_grows);
-}
-
-int main(void) { return run_in_modes("reap", add); }
+int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

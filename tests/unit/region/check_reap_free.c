@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_free.c: freeing: what is used again, and what goes back; and the equations that hold meanwhile.
  */
-#include <errno.h>
 #include <sys/resource.h>
 
 #include "region/reap_free.h"
@@ -9,7 +8,7 @@
 
 /* --- freeing --------------------------------------------------------------------------------- */
 
-START_TEST(the_last_object_gives_its_memory_back_to_the_bump_pointer)
+TEST(the_last_object_gives_its_memory_back_to_the_bump_pointer, .modes = NOT_IN_PARTS)
 {
     char *first = reapMalloc(&reap, 100);
     reapFree(&reap, first);
@@ -20,10 +19,9 @@ START_TEST(the_last_object_gives_its_memory_back_to_the_bump_pointer)
     reapFree(&reap, second);
     ck_assert_ptr_eq(reapMalloc(&reap, 300), first);
 }
-END_TEST
 
 /* Freed memory is used before the reap grows, whatever the order of the frees. */
-START_TEST(freed_memory_is_used_again)
+TEST(freed_memory_is_used_again)
 {
     enum { N = 5000 };
     static void *objects[N];
@@ -37,7 +35,6 @@ START_TEST(freed_memory_is_used_again)
     ck_assert_uint_le(stats().chunk_bytes, held);
     ck_assert_uint_eq(stats().live_objects, N);
 }
-END_TEST
 
 /* --- small first chunks ---------------------------------------------------------------------- */
 
@@ -54,7 +51,7 @@ static void *new_small(void *objects[SMALL])
 }
 
 /* A reap in a chunk of 1 KiB takes a block for its tables at its first gap, and gives it back at its end. */
-START_TEST(a_small_reap_has_tables_when_it_frees)
+TEST(a_small_reap_has_tables_when_it_frees, .modes = ORDINARY)
 {
     void *objects[SMALL], *small = new_small(objects), *root = reapParent(&small);
     size_t before = stats_now().live_bytes;
@@ -63,7 +60,7 @@ START_TEST(a_small_reap_has_tables_when_it_frees)
         reapFree(&small, objects[2]);
         ck_assert_uint_eq(stats_of(small).chunk_bytes, 1024 + sizeof(struct reap_tables));
         assert_valid(small);
-        if (!reap_instrumented) ck_assert_ptr_eq(reapMalloc(&small, 64), objects[2]);
+        if (!apart_on) ck_assert_ptr_eq(reapMalloc(&small, 64), objects[2]);
         ck_assert_int_eq(*(char *)objects[3], 'a' + 3);
         reapFreeAll(&small);
         for (int i = 0; i < SMALL; i++) objects[i] = memset(reapMalloc(&small, 50), 'a' + i, 50);
@@ -80,7 +77,6 @@ START_TEST(a_small_reap_has_tables_when_it_frees)
     ck_assert_uint_le(stats_now().live_bytes, before + 8192); /* the next child begins with 8 KiB */
     reapDestroy(&root);
 }
-END_TEST
 
 /* Takes all memory there is; gives it back. */
 static void *take_all_memory(struct rlimit *old)
@@ -100,7 +96,7 @@ static void give_all_memory(void *hogs, const struct rlimit *old)
 }
 
 /* A chunk that empties under a mark goes when it is closed, also without memory for tables. */
-START_TEST(a_marked_small_reap_frees_without_memory)
+TEST(a_marked_small_reap_frees_without_memory, .modes = ORDINARY)
 {
     enum { MORE = 60 };
     void *objects[SMALL], *small = new_small(objects), *more[MORE];
@@ -123,10 +119,9 @@ START_TEST(a_marked_small_reap_frees_without_memory)
     void *root = reapParent(&small);
     reapDestroy(&root);
 }
-END_TEST
 
 /* Without memory for tables its objects are freed all the same. */
-START_TEST(a_small_reap_frees_without_memory)
+TEST(a_small_reap_frees_without_memory, .modes = ORDINARY)
 {
     void *objects[SMALL], *small = new_small(objects);
     struct rlimit old;
@@ -153,12 +148,11 @@ START_TEST(a_small_reap_frees_without_memory)
     void *root = reapParent(&small);
     reapDestroy(&root);
 }
-END_TEST
 
 /* --- chunks ---------------------------------------------------------------------------------- */
 
 /* A long-lived reap shrinks: each chunk goes when nothing in it lives. */
-START_TEST(empty_chunks_go_back)
+TEST(empty_chunks_go_back)
 {
     enum { N = 100000 };
     static void *objects[N];
@@ -178,13 +172,12 @@ START_TEST(empty_chunks_go_back)
         ck_assert_uint_eq(stats().live_bytes, 0);
     }
 }
-END_TEST
 
 static uint32_t next_random(uint32_t *state) { return *state = *state * 1664525 + 1013904223; }
 
 /* A chunk's header, and the end of one that is too short for the next object, are little beside the objects.
  * Looked at when the reap is about to grow, because what the newest chunk has left is no overhead. */
-START_TEST(small_objects_cost_two_percent_beside_themselves)
+TEST(small_objects_cost_two_percent_beside_themselves, .modes = NOT_IN_PARTS)
 {
     uint32_t state = 7;
     size_t bytes = 0, held = 0, before = 0;
@@ -199,11 +192,10 @@ START_TEST(small_objects_cost_two_percent_beside_themselves)
     ck_assert_uint_gt(held, 4000 * 1000);
     ck_assert_uint_le((held - REAP_MAX_SIZE) * 100, before * 102);
 }
-END_TEST
 
 /* Objects die here and there, and others are made. What a tenth lives in is a tenth of the chunks in the end,
  * and nothing is lost. */
-START_TEST(a_reap_that_fell_to_a_tenth_gives_its_chunks_back)
+TEST(a_reap_that_fell_to_a_tenth_gives_its_chunks_back)
 {
     enum { N = 100000, LEFT = N / 10 };
     static void *objects[N];
@@ -232,11 +224,10 @@ START_TEST(a_reap_that_fell_to_a_tenth_gives_its_chunks_back)
     for (int i = 0; i < N; i++) reapFree(&reap, objects[i]);
     ck_assert_uint_le(stats().chunks, reap_mode == MODE_PARTS ? 4 : 1);
 }
-END_TEST
 
 /* Objects come and go at random, one in so many of them large; then all go, in order, backwards or at random.
  * What is left is the first chunk, whatever sweeps have put onto lists before. */
-START_TEST(nothing_live_is_a_first_chunk)
+TEST(nothing_live_is_a_first_chunk, .times = 4 * FROMS, .times_shared = 4 * FROM_SOURCE)
 {
     enum { N = 3000 };
     static void *objects[N];
@@ -266,11 +257,10 @@ START_TEST(nothing_live_is_a_first_chunk)
         reapDestroy(&r);
     }
 }
-END_TEST
 
 /* A large object that comes and goes at the hole leaves as much free as before: no look at all listed chunks
  * comes of it. */
-START_TEST(what_goes_into_the_hole_again_brings_no_look)
+TEST(what_goes_into_the_hole_again_brings_no_look, .modes = NOT_IN_PARTS)
 {
     reapFree(&reap, reapMalloc(&reap, 100)), reapMalloc(&reap, 100);
     void *older[] = {reapMalloc(&reap, 1100), reapMalloc(&reap, 1100), reapMalloc(&reap, 1500)};
@@ -283,11 +273,10 @@ START_TEST(what_goes_into_the_hole_again_brings_no_look)
     ck_assert_uint_lt(r->own->budget.allowed, allowed);
     assert_valid(reap);
 }
-END_TEST
 
 /* Eight bytes of start bits tell an object's length from its own byte on: 56 units, and more where it begins
  * early in the byte. Longer ones take the slow path, and all come back as long as they were. */
-START_TEST(each_length_is_told_from_each_place_in_a_byte)
+TEST(each_length_is_told_from_each_place_in_a_byte, .modes = NOT_IN_PARTS)
 {
     enum { LEAST = 30, MOST = 66, PLACES = 8 };
     for (size_t units = LEAST; units <= MOST; units++) {
@@ -307,11 +296,10 @@ START_TEST(each_length_is_told_from_each_place_in_a_byte)
         }
     }
 }
-END_TEST
 
 /* A cache in a full buffer drops an object for each that finds no room. All gaps are joined only now and
  * then: each time takes as long as the buffer is big. */
-START_TEST(a_full_buffer_seldom_joins)
+TEST(a_full_buffer_seldom_joins, .modes = ORDINARY)
 {
     enum { OBJECTS = sizeof reap_buffer / 112, DROPPED = 2000 };
     static void *objects[OBJECTS];
@@ -338,10 +326,9 @@ START_TEST(a_full_buffer_seldom_joins)
     assert_valid(r);
     reapDestroy(&r);
 }
-END_TEST
 
 /* One object that comes and goes where a chunk begins must not cost a chunk each time. */
-START_TEST(a_border_between_chunks_does_not_thrash)
+TEST(a_border_between_chunks_does_not_thrash, .modes = NOT_IN_PARTS)
 {
     while (stats().chunks == 1) reapMalloc(&reap, 64);
     for (int i = 0; i < 100; i++) reapMalloc(&reap, 64);
@@ -356,11 +343,10 @@ START_TEST(a_border_between_chunks_does_not_thrash)
         ck_assert_uint_eq(stats().chunk_bytes, held);
     }
 }
-END_TEST
 
 /* --- the equations --------------------------------------------------------------------------- */
 
-START_TEST(validity_notices_each_broken_equation)
+TEST(validity_notices_each_broken_equation, .modes = ORDINARY)
 {
     struct reap *r = reap;
     struct reap_chunk *first = reap_first_chunk(r);
@@ -380,7 +366,7 @@ START_TEST(validity_notices_each_broken_equation)
     BREAKS(r->bump += 16, r->bump -= 16);
     BREAKS(r->bump_max -= 16, r->bump_max += 16);
     BREAKS(r->own->budget.room++, r->own->budget.room--);
-    BREAKS(r->tables = &reap_no_tables, r->tables = reap_instrumented ? &reap_no_tables : r->own);
+    BREAKS(r->tables = &reap_no_tables, r->tables = apart_on ? &reap_no_tables : r->own);
     BREAKS(block->next = NULL, block->next = objects[6]);
     BREAKS(bitmap_set(first->lives, gap), bitmap_clear(first->lives, gap));
     BREAKS(bitmap_set(first->lives, live + 1), bitmap_clear(first->lives, live + 1));
@@ -394,7 +380,6 @@ START_TEST(validity_notices_each_broken_equation)
     BREAKS(r->below.first->parent = NULL, r->below.first->parent = r);
     BREAKS(r->peak = 0, r->peak = r->held);
 }
-END_TEST
 
 /* --- chunks against live bytes --------------------------------------------------------------- */
 
@@ -429,7 +414,7 @@ static void churn_at_random(unsigned slots, unsigned size, unsigned *average, un
 
 /* A third of the objects dies, and the others are replaced. After a trim each chunk only loses objects until
  * the reap needs it. */
-START_TEST(a_trimmed_reap_gives_chunks_back)
+TEST(a_trimmed_reap_gives_chunks_back)
 {
     enum { N = 10000, LEFT = 7000 };
     static void *objects[N];
@@ -450,11 +435,10 @@ START_TEST(a_trimmed_reap_gives_chunks_back)
     }
     ck_assert_uint_le(stats().chunk_bytes, stats().live_bytes * 8 / 5);
 }
-END_TEST
 
 /* Where neighbours that were freed are joined, before the reap grows, what lives fills half of the chunks, or
  * more; large objects have their own, which go at once. */
-START_TEST(chunks_are_no_multiple_of_what_lives)
+TEST(chunks_are_no_multiple_of_what_lives, .times = 4)
 {
     static const struct {
         unsigned slots, size, average, most;
@@ -467,17 +451,15 @@ START_TEST(chunks_are_no_multiple_of_what_lives)
     ck_assert_uint_le(average, in_parts ? 230 : loads[_i].average);
     ck_assert_uint_le(most, in_parts ? 300 : loads[_i].most);
 }
-END_TEST
 
 /* Large objects do not make the small ones' chunks bigger. */
-START_TEST(chunks_beside_large_objects)
+TEST(chunks_beside_large_objects)
 {
     for (int i = 0; i < 40; i++) reapMalloc(&reap, 100000);
     size_t before = stats().chunk_bytes;
     while (stats().chunk_bytes == before) reapMalloc(&reap, 1000);
     ck_assert_uint_le(stats().chunk_bytes - before, 16384);
 }
-END_TEST
 
 /* Notes the state of each chunk, newest first. */
 enum { STATES = 64 };
@@ -506,7 +488,7 @@ static const struct {
 } small_reaps[] = {{100, true},  {150, false}, {200, true}, {300, true},
                    {400, false}, {600, true},  {800, false}};
 
-START_TEST(a_small_reap_seldom_joins)
+TEST(a_small_reap_seldom_joins, .times = sizeof small_reaps / sizeof small_reaps[0], .modes = ORDINARY)
 {
     enum { MOST = 800, PAIRS = 40000 };
     void *objects[MOST];
@@ -514,7 +496,7 @@ START_TEST(a_small_reap_seldom_joins)
     unsigned work = 0;
     uint64_t chance = 1;
     int live = small_reaps[_i].live;
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     for (int i = 0; i < live; i++) objects[i] = reapMalloc(&reap, 16 + random_below(&chance, 113));
     size_t held = stats().chunk_bytes;
     for (int i = 0; i < PAIRS; i++) {
@@ -528,33 +510,8 @@ START_TEST(a_small_reap_seldom_joins)
     ck_assert_uint_le(work, PAIRS / 6);
     if (small_reaps[_i].is_kept) ck_assert_uint_le(stats().chunk_bytes, held);
 }
-END_TEST
 
 /* What lies side by side, and what the newest chunk has left, differs in parts. Frees in a shared reap ask
  * the backend where their chunk is, and need no wider table. */
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_test(tests, a_reap_that_fell_to_a_tenth_gives_its_chunks_back);
-    tcase_add_test(tests, freed_memory_is_used_again);
-    tcase_add_loop_test(tests, nothing_live_is_a_first_chunk, 0,
-                        4 * (mode == MODE_ORDINARY ? FROMS : FROM_SOURCE));
-    tcase_add_test(tests, empty_chunks_go_back);
-    if (mode == MODE_ORDINARY) tcase_add_test(tests, a_small_reap_has_tables_when_it_frees);
-    if (mode == MODE_ORDINARY) tcase_add_test(tests, a_small_reap_frees_without_memory);
-    if (mode == MODE_ORDINARY) tcase_add_test(tests, a_marked_small_reap_frees_without_memory);
-    tcase_add_loop_test(tests, chunks_are_no_multiple_of_what_lives, 0, 4);
-    tcase_add_test(tests, chunks_beside_large_objects);
-    tcase_add_test(tests, a_trimmed_reap_gives_chunks_back);
-    if (mode == MODE_PARTS) return;
-    tcase_add_test(tests, the_last_object_gives_its_memory_back_to_the_bump_pointer);
-    tcase_add_test(tests, small_objects_cost_two_percent_beside_themselves);
-    tcase_add_test(tests, a_border_between_chunks_does_not_thrash);
-    tcase_add_test(tests, what_goes_into_the_hole_again_brings_no_look);
-    tcase_add_test(tests, each_length_is_told_from_each_place_in_a_byte);
-    if (mode == MODE_SHARED) return;
-    tcase_add_test(tests, a_full_buffer_seldom_joins);
-    tcase_add_loop_test(tests, a_small_reap_seldom_joins, 0, sizeof small_reaps / sizeof small_reaps[0]);
-    tcase_add_test(tests, validity_notices_each_broken_equation);
-}
 
-int main(void) { return run_in_modes("reap_free", add); }
+int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }

@@ -2,8 +2,6 @@
 /* check_reap_idle.c: reaps in which little is. */
 #include "support/check_reap.h"
 
-#include <string.h>
-
 #include "support/resident.h"
 
 enum { IDLE = 10000, OBJECTS = 3, OBJECT = 40 };
@@ -40,17 +38,16 @@ static void assert_small(size_t before, size_t each)
     ck_assert_uint_le((after - before) / IDLE, each);
 }
 
-START_TEST(an_idle_reap_costs_little)
+TEST(an_idle_reap_costs_little, .times = OPTIONS)
 {
     begin(_i);
     size_t before = resident();
     for (int i = 0; i < IDLE; i++) fill(&reaps[i]);
     assert_small(before, most[reap_mode]);
 }
-END_TEST
 
 /* Where siblings needed more, first chunks are larger; the arenas of small objects have huge pages. */
-START_TEST(and_one_of_large_siblings_in_a_large_program)
+TEST(and_one_of_large_siblings_in_a_large_program, .times = OPTIONS, .modes = NOT_IN_PARTS)
 {
     enum { BLOCKS = 48000, SIZE = 1000, LARGE = 30 };
     static void *blocks[BLOCKS];
@@ -66,13 +63,5 @@ START_TEST(and_one_of_large_siblings_in_a_large_program)
     ck_assert_uint_ge(stats_of(reaps[IDLE - 1]).chunk_bytes, REAP_FIRST_SIZE);
     assert_small(before, reap_mode == MODE_ORDINARY ? A_PAGE : most[reap_mode]);
 }
-END_TEST
 
-static void add(TCase *tests, enum reap_mode mode)
-{
-    tcase_add_loop_test(tests, an_idle_reap_costs_little, 0, mode == MODE_PARTS ? 1 : OPTIONS);
-    if (mode == MODE_PARTS) return;
-    tcase_add_loop_test(tests, and_one_of_large_siblings_in_a_large_program, 0, OPTIONS);
-}
-
-int main(void) { return run_modes("reap_idle", 30, NULL, NULL, add); }
+int main(void) { return run_tests((struct suite){.modes = ALL_MODES}); }
