@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/kernel.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 __thread bool kernel_in_libc;
@@ -37,3 +38,13 @@ long kernel_call(long number, long a, long b, long c, long d, long e, long f)
 }
 
 #endif
+
+size_t kernel_read_file(const char *path, char *text, size_t size)
+{
+    int fd = (int)KERNEL(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? KERNEL(SYS_read, fd, text, size - 1) : 0;
+    if (fd >= 0) KERNEL(SYS_close, fd);
+    size_t got = n > 0 ? (size_t)n : 0;
+    text[got] = '\0';
+    return got;
+}

@@ -19,6 +19,10 @@ long kernel_call(long number, long a, long b, long c, long d, long e, long f);
 #define KERNEL_WITH(number, a, b, c, d, e, f, ...)                                                           \
     kernel_call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
+/* Reads the first size - 1 bytes of a file, or all of it, into text, and terminates it. Returns the number of
+ * bytes. It is 0, with errno, where the file cannot be read, and also where it is empty. */
+size_t kernel_read_file(const char *path, char *text, size_t size);
+
 /* True while this thread is in such a function of libc's: a malloc that comes meanwhile does not go to a
  * reap, which may be in the midst of a change. */
 extern HIDDEN __thread bool kernel_in_libc __attribute__((tls_model("initial-exec")));

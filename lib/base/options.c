@@ -27,38 +27,35 @@ bool options_topology(const char *text, size_t size,
 }
 
 /* Each option: its name and its field of struct options; its words, whose numbers are the field's values, and
- * the first is the default; or what help calls its text; or its bounds and the default; its meaning; and the
- * field for a file name that may be given instead of a number (0: none may). The N of a word is in the field
- * behind. */
+ * the first is the default; or what help calls its text; or its bounds and the default; its meaning.
+ * The N of a word is in the field behind. */
 static const struct option {
     const char *name;
     size_t at;
     const char *words, *text;
     unsigned min, max, preset;
     const char *meaning;
-    size_t file_at;
 } table[] = {
-    {"stats", AT(stats), NULL, NULL, 0, 1, 0,
-     "report at exit on standard error, or at the end of FILE (%p: process)", AT(stats_file)},
+    {"stats", AT(stats), NULL, NULL, 0, 1, 0, "1: a report at exit on standard error"},
     {"heaps", AT(heaps), "cid|cpu|core|thread|dynamic:N|roundrobin|single", NULL, 0, 0, 0,
-     "which heap a thread uses", 0},
-    {"path", AT(path), "auto|locked", NULL, 0, 0, 0, "locked: heaps have locks, no restartable sequences", 0},
-    {"lock", AT(lock), "both|spin|block", NULL, 0, 0, 0, "how a thread waits for a lock", 0},
-    {"topology", AT(topology), NULL, "TEXT", 0, 0, 0, "core and cache of each CPU", 0},
-    {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 4, 2, "f in eighths (the papers' f = 1/4)", 0},
-    {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks", 0},
-    {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 500, "milliseconds that unused memory is kept", 0},
+     "which heap a thread uses"},
+    {"path", AT(path), "auto|locked", NULL, 0, 0, 0, "locked: heaps have locks, no restartable sequences"},
+    {"lock", AT(lock), "both|spin|block", NULL, 0, 0, 0, "how a thread waits for a lock"},
+    {"topology", AT(topology), NULL, "TEXT", 0, 0, 0, "core and cache of each CPU"},
+    {"empty_fraction", AT(empty_fraction), NULL, NULL, 1, 4, 2, "f in eighths (the papers' f = 1/4)"},
+    {"slack", AT(slack), NULL, NULL, 0, 1024, 4, "the papers' K, in superblocks"},
+    {"purge_ms", AT(purge_ms), NULL, NULL, 0, 3600000, 500, "milliseconds that unused memory is kept"},
     {"purge_thread", AT(purge_thread), "auto|0|1", NULL, 0, 0, 0,
-     "1: a thread of the library gives unused memory back; auto: where the program asks for it", 0},
-    {"thp", AT(thp), "grown|system|never|always", NULL, 0, 0, 0, "huge pages behind arenas and mappings", 0},
+     "1: a thread of the library gives unused memory back; auto: where the program asks for it"},
+    {"thp", AT(thp), "grown|system|never|always", NULL, 0, 0, 0, "huge pages behind arenas and mappings"},
     {"memory_limit", AT(memory_limit), "purge|refuse|ignore", NULL, 0, 0, 0,
-     "what the control group's limit means", 0},
+     "what the control group's limit means"},
     {"ask", AT(ask), NULL, "ADDRESS", 0, 0, 0,
-     "where libreap-ask listens: a path, or @NAME for an abstract socket (%p: process)", 0},
-    {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "1: a line at exit for each reap that was never destroyed", 0},
-    {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "1: each object of a reap is a block of malloc", 0},
+     "where libreap-ask listens: a path, or @NAME for an abstract socket (%p: process)"},
+    {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "1: a line at exit for each reap that was never destroyed"},
+    {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "1: each object of a reap is a block of malloc"},
     {"harden", AT(harden), NULL, NULL, 0, 2, 0,
-     "1: memory around objects and freed ones are looked at; 2: pages that nobody may touch too", 0},
+     "1: memory around objects and freed ones are looked at; 2: pages that nobody may touch too"},
 #ifdef REAP_DEBUG
     {.name = "walk_steps", /* other builds do not have it, so no man page has it */
      .at = AT(walk_steps),
@@ -149,14 +146,7 @@ static bool parse_value(const struct option *option, const char *text, size_t si
         *text_at(to, option->at) = text;
         return true;
     }
-    if (option->file_at != 0 && (memchr(text, '/', size) != NULL || memchr(text, '.', size) != NULL)) {
-        *number_at(to, option->at) = 1;
-        *text_at(to, option->file_at) = text;
-        return true;
-    }
-    if (!number_of(text, size, option->min, option->max, number_at(to, option->at))) return false;
-    if (option->file_at != 0) *text_at(to, option->file_at) = NULL;
-    return true;
+    return number_of(text, size, option->min, option->max, number_at(to, option->at));
 }
 
 /* Copies the word of a value, without ":N". Returns true if there is an N. */
@@ -181,9 +171,8 @@ static void show_values(const struct option *option, char *text, size_t size)
         report_format(text, size, "%s (%s)", option->text,
                       option->at == AT(topology) ? "as the kernel says" : "none");
     } else {
-        size_t n =
-            report_format(text, size, option->max > 1 ? "%u to %u" : "%u|%u", option->min, option->max);
-        report_format(text + n, size - n, "%s (%u)", option->file_at != 0 ? "|FILE" : "", option->preset);
+        const char *format = option->max > 1 ? "%u to %u (%u)" : "%u|%u (%u)";
+        report_format(text, size, format, option->min, option->max, option->preset);
     }
 }
 

@@ -26,13 +26,12 @@ enum option_purge_thread { PURGE_THREAD_AUTO, PURGE_THREAD_NEVER, PURGE_THREAD_A
 enum option_memory_limit { LIMIT_PURGE, LIMIT_REFUSE, LIMIT_IGNORE };
 
 struct options {
-    unsigned stats;         /* 1: report at exit */
-    const char *stats_file; /* the report's file, up to the next comma; NULL: standard error */
-    unsigned heaps;         /* enum option_heaps */
-    unsigned dynamic;       /* N of heaps=dynamic:N: allocations until a thread gets the next heap */
-    const char *topology;   /* text for options_topology, up to the next comma; NULL: the kernel's topology */
-    unsigned path;          /* enum option_path */
-    unsigned lock;          /* enum lock_kind */
+    unsigned stats;       /* 1: report at exit */
+    unsigned heaps;       /* enum option_heaps */
+    unsigned dynamic;     /* N of heaps=dynamic:N: allocations until a thread gets the next heap */
+    const char *topology; /* text for options_topology, up to the next comma; NULL: the kernel's topology */
+    unsigned path;        /* enum option_path */
+    unsigned lock;        /* enum lock_kind */
     unsigned empty_fraction; /* f, in eighths: a heap keeps at most f of its memory unused ... */
     unsigned slack;          /* K: ... beyond this many superblocks */
     unsigned purge_ms;       /* milliseconds that unused memory is kept before it goes back to the OS */

@@ -2,9 +2,9 @@
 #include "base/report.h"
 
 #include "base/base.h"
+#include "base/kernel.h"
 #include "base/probe.h"
 #include "base/sanitizer.h"
-#include "base/small_file.h"
 #include "tools/common/own_file.h"
 #include "tools/common/standard_error.h"
 
@@ -127,7 +127,13 @@ void report_keep_stderr(void)
 static void write_all(const char *text, size_t size)
 {
     int fd = standard_error_is_there() ? STDERR_FILENO : own_file_is_open(&kept_stderr) ? kept_stderr.fd : -1;
-    if (fd >= 0) small_file_write_all(fd, text, size);
+    while (fd >= 0 && size > 0) {
+        ssize_t n = KERNEL(SYS_write, fd, text, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return;
+        text += n;
+        size -= (size_t)n;
+    }
 }
 
 void report_line(const char *format, ...)
@@ -150,7 +156,7 @@ void report_end(void)
     unsigned me = (unsigned)getpid();
     if (said_by == me) return;
     said_by = me;
-    report_line(REPORT_END, program_invocation_short_name, me);
+    report_line("at the end of %.100s, process %u", program_invocation_short_name, me);
 }
 
 static _Atomic(report_misuse_fn *) misuse_line; /* NULL: none */

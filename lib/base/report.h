@@ -29,9 +29,6 @@ void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * process NUMBER". */
 void report_end(void);
 
-/* The format of that line, for the program's name and the number. */
-#define REPORT_END "at the end of %.100s, process %u"
-
 /* For lines at the end of the process: many programs close standard error in a function of atexit. So the
  * library duplicates it when the main thread calls exit, and not before: a server that closes or redirects
  * its standard error leaves the pipe that its starter reads. To be called once, at the start; it allocates,

@@ -7,7 +7,6 @@
 #include "base/parse.h"
 #include "base/report.h"
 #include "base/sanitizer.h"
-#include "base/small_file.h"
 #include "hoard/malloc_fast.h"
 #include "hoard/reap_hooks.h"
 #include "os/pages.h"
@@ -61,7 +60,7 @@ static size_t fences_allowed(void)
     char text[32];
     const char *at = text;
     size_t mappings = 65530; /* the kernel's own number */
-    size_t size = small_file_read("/proc/sys/vm/max_map_count", text, sizeof text);
+    size_t size = kernel_read_file("/proc/sys/vm/max_map_count", text, sizeof text);
     parse_number(&at, text + size, PTRDIFF_MAX, &mappings);
     return mappings / 4;
 }

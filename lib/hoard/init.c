@@ -127,7 +127,6 @@ static bool libc_is_up(void)
 
 static void report_at_exit(void)
 {
-    if (usage_file_write()) return;
     report_end();
     usage_report(NULL);
 }
@@ -153,9 +152,7 @@ static void start_late(void)
     register_handlers();
     if (purge_thread_begin()) hoard_set_due(HOARD_DUE_THREAD);
     if (options.stats || options.leaks) report_keep_stderr();
-    if (!options.stats) return;
-    usage_file_start();
-    atexit(report_at_exit);
+    if (options.stats) atexit(report_at_exit);
 }
 
 static void start_here(void)

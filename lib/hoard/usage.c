@@ -63,42 +63,41 @@ int usage_walk_classes(int (*fn)(const struct hoard_class *sizes, void *arg), vo
 
 /* --- the report ------------------------------------------------------------------------------ */
 
-static void options_line(char *text, size_t size)
+__attribute__((format(printf, 2, 3))) static void line(FILE *out, const char *format, ...)
 {
-    size_t n = report_format(text, size, "options");
-    char item[64];
-    for (unsigned i = 0; options_show(i, item, sizeof item); i++)
-        n += report_format(text + n, size - n, " %s", item);
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    report_vformat(text, sizeof text, format, args);
+    va_end(args);
+    if (out != NULL)
+        fprintf(out, "reap: %s\n", text);
+    else
+        report_line("%s", text);
 }
 
-void usage_lines(void (*line)(const char *text, void *to), void *to)
+static void options_line(FILE *out)
+{
+    char text[480], item[64];
+    size_t n = report_format(text, sizeof text, "options");
+    for (unsigned i = 0; options_show(i, item, sizeof item); i++)
+        n += report_format(text + n, sizeof text - n, " %s", item);
+    line(out, "%s", text);
+}
+
+void usage_report(FILE *out)
 {
     struct hoard_stats s;
-    char text[512], live[REPORT_BYTES], large[REPORT_BYTES], held[REPORT_BYTES], peak[REPORT_BYTES];
+    char live[REPORT_BYTES], large[REPORT_BYTES], held[REPORT_BYTES], peak[REPORT_BYTES];
     usage_fill(&s);
-    report_format(text, sizeof text, "path %s: %s", s.path, cpu.reason);
-    line(text, to);
-    options_line(text, sizeof text);
-    line(text, to);
-    report_format(text, sizeof text, "live %s, in large objects %s, held %s, peak held %s",
-                  report_bytes(live, s.live_bytes, "bytes"), report_bytes(large, s.large_bytes, ""),
-                  report_bytes(held, s.held_bytes, ""), report_bytes(peak, s.peak_held_bytes, ""));
-    line(text, to);
-    report_format(text, sizeof text, "heaps %zu with %zu superblocks, global heap %zu", s.heaps,
-                  s.superblocks, s.global_superblocks);
-    line(text, to);
-    report_format(text, sizeof text, "slow mallocs %llu, slow frees %llu (remote %llu), transfers %llu",
-                  (unsigned long long)s.slow_mallocs, (unsigned long long)s.slow_frees,
-                  (unsigned long long)s.remote_frees, (unsigned long long)s.transfers);
-    line(text, to);
+    line(out, "path %s: %s", s.path, cpu.reason);
+    options_line(out);
+    line(out, "live %s, in large objects %s, held %s, peak held %s",
+         report_bytes(live, s.live_bytes, "bytes"), report_bytes(large, s.large_bytes, ""),
+         report_bytes(held, s.held_bytes, ""), report_bytes(peak, s.peak_held_bytes, ""));
+    line(out, "heaps %zu with %zu superblocks, global heap %zu", s.heaps, s.superblocks,
+         s.global_superblocks);
+    line(out, "slow mallocs %llu, slow frees %llu (remote %llu), transfers %llu",
+         (unsigned long long)s.slow_mallocs, (unsigned long long)s.slow_frees,
+         (unsigned long long)s.remote_frees, (unsigned long long)s.transfers);
 }
-
-static void to_stream(const char *text, void *out) { fprintf(out, "reap: %s\n", text); }
-
-static void to_stderr(const char *text, void *none)
-{
-    (void)none;
-    report_line("%s", text);
-}
-
-void usage_report(FILE *out) { usage_lines(out != NULL ? to_stream : to_stderr, out); }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "os/cgroup.h"
 
+#include "base/kernel.h"
 #include "base/parse.h"
 #include "base/report.h"
-#include "base/small_file.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -24,7 +24,7 @@ static bool read_value(const char *directory, const char *name, char text[VALUE_
 {
     char path[PATH_SIZE];
     report_format(path, sizeof path, "%s/%s", directory, name);
-    return small_file_read(path, text, VALUE_SIZE) != 0;
+    return kernel_read_file(path, text, VALUE_SIZE) != 0;
 }
 
 /* Lowers the limits to those of one directory. */
@@ -68,7 +68,7 @@ void cgroup_read(const char *root, struct cgroup *group)
     char path[PATH_SIZE], text[LIST_SIZE];
     *group = (struct cgroup){.memory = SIZE_MAX, .cpus = UINT_MAX};
     report_format(path, sizeof path, "%s/proc/self/cgroup", root);
-    if (small_file_read(path, text, sizeof text) != 0) {
+    if (kernel_read_file(path, text, sizeof text) != 0) {
         for (const char *line = text; *line != '\0';) {
             size_t size = strcspn(line, "\n");
             if (strncmp(line, "0::", 3) == 0) climb(root, line + 3, size - 3, group);

@@ -4,7 +4,6 @@
 #include "base/kernel.h"
 #include "base/parse.h"
 #include "base/report.h"
-#include "base/small_file.h"
 
 #include <linux/membarrier.h>
 #include <stdlib.h>
@@ -66,7 +65,7 @@ static unsigned possible_cpus(void)
 {
     char text[256];
     const char *at = text,
-               *end = text + small_file_read("/sys/devices/system/cpu/possible", text, sizeof text);
+               *end = text + kernel_read_file("/sys/devices/system/cpu/possible", text, sizeof text);
     size_t last = IDS_MAX - 1;
     while (at < end)
         if (!parse_number(&at, end, UINT32_MAX, &last)) at++;

@@ -6,7 +6,6 @@
 #include "base/options.h"
 #include "base/parse.h"
 #include "base/report.h"
-#include "base/small_file.h"
 
 #include <string.h>
 
@@ -56,7 +55,7 @@ static void parse_list(const char *text, const char *end, struct topology_cpus *
 static bool read_list(const char *path, struct topology_cpus *cpus)
 {
     char text[1024];
-    size_t n = small_file_read(path, text, sizeof text);
+    size_t n = kernel_read_file(path, text, sizeof text);
     if (n == 0) return false;
     memset(cpus, 0, sizeof *cpus);
     parse_list(text, text + n, cpus);

@@ -344,7 +344,6 @@ void reapRewind(void **handle, const reap_mark *mark)
     ASSERT(reap_tree_newest(reap, to.depth) == NULL || reap->flags & REAP_ENDING);
     reap_alloc_take_remote(reap);
     reap_mark_rewind(reap, &to);
-    reap_quota_freed(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
 }
 
@@ -357,13 +356,6 @@ static void clear_parts(struct reap *reap)
     }
 }
 
-/* Gives back a cleared reap's share of limits, and notes that its objects were freed. */
-static NOINLINE void clear_special(struct reap *reap)
-{
-    if (reap->flags & REAP_LIMITED) reap_quota_end(reap);
-    reap_quota_freed(reap);
-}
-
 static ALWAYS_INLINE void clear(struct reap *reap, bool is_shared)
 {
     ASSERT_SOUND(reap);
@@ -372,7 +364,7 @@ static ALWAYS_INLINE void clear(struct reap *reap, bool is_shared)
     if (UNLIKELY(reap->flags & REAP_MARKED)) reap_mark_forget_all(reap);
     reap_region_clear(reap);
     if (is_shared) clear_parts(reap);
-    if (UNLIKELY(reap->flags & REAP_SPECIAL)) clear_special(reap);
+    if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_quota_end(reap);
     reap->flags &= (uint8_t)~REAP_ENDING;
     ASSERT(!(reap->flags & REAP_MARKED) && !reap->cleanups);
 }

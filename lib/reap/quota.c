@@ -165,55 +165,48 @@ void reap_quota_give(struct reap *reap, size_t bytes)
 
 /* --- the function ---------------------------------------------------------------------------- */
 
-/* What the function that runs in this thread must leave alone. */
-struct notice {
-    const struct reap *asking, *met;
-    const struct reap *from; /* the object's reap */
-    const void *object;      /* that is to be resized or moved, or NULL */
-};
-
-/* This thread's notice, on the stack of the function's caller. NULL: no function runs. */
-static __thread const struct notice *notice __attribute__((tls_model("initial-exec")));
-
-static COLD _Noreturn void lost(const void *object)
-{
-    report_misuse("reapOnLimit", object, "not a live object");
-}
-
-void reap_quota_touch(const void *object)
-{
-    if (UNLIKELY(notice != NULL) && notice->object == object) lost(object);
-}
-
-void reap_quota_freed(const struct reap *reap)
-{
-    if (LIKELY(notice == NULL) || notice->from != reap || !notice->object) return;
-    const struct reap_chunk *chunk = chunk_of(notice->object, NULL);
-    bool is_live = chunk && reap_chunk_is_live(chunk) && reap_is_object(chunk, notice->object);
-    if (!is_live || reap_is_freed(notice->object)) lost(notice->object);
-}
+/* The reaps that the function that runs in this thread must not end, on the stack of its caller: the one that
+ * asks, and the one whose limit is met. NULL: no function runs. */
+static __thread struct reap *const *needed __attribute__((tls_model("initial-exec")));
 
 void reap_quota_gone(struct reap *reap)
 {
-    if (LIKELY(notice == NULL)) return;
-    bool is_needed = reap == notice->asking || reap == notice->met || reap == notice->from;
-    if (is_needed) reap_misuse_handle("reapOnLimit", reap_handle(reap));
+    if (UNLIKELY(needed != NULL) && (reap == needed[0] || reap == needed[1]))
+        reap_misuse_handle("reapOnLimit", reap_handle(reap));
+}
+
+/* Where an object lives, and how long it is; all zero: none lives there. */
+struct place {
+    const struct reap_chunk *chunk;
+    const struct reap *owner;
+    size_t end;
+};
+
+static struct place object_place(const void *object)
+{
+    const struct reap_chunk *chunk = object ? chunk_of(object, NULL) : NULL;
+    bool is_live = chunk && reap_chunk_is_live(chunk) && reap_is_object(chunk, object);
+    if (!is_live || reap_is_freed(object)) return (struct place){NULL, NULL, 0};
+    return (struct place){chunk, chunk->owner, reap_block_end(chunk, reap_unit(object))};
 }
 
 /* Calls the function of the limiter that is met. The function may use the reap, whose limit is resumed, and
- * which may be below other limits afterwards. False: there is no function, or the allocation is one of a
- * function that runs. */
-static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, const void *object,
-                            const struct reap *from)
+ * which may be below other limits afterwards. Aborts if the object that is to be resized or moved (NULL:
+ * none) is another one then. False: there is no function, or the allocation is one of a function that
+ * runs. */
+static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, const void *object)
 {
     ASSERT(reap->flags & REAP_LIMITED);
     void *given = reap_handle(met);
-    if (!reap_share(met)->fn || notice) return false;
-    const struct notice mine = {reap_known(reap), met, reap_known(from), object};
-    notice = &mine;
+    if (!reap_share(met)->fn || needed) return false;
+    struct reap *const mine[] = {reap_known(reap), met};
+    const struct place was = object_place(object);
+    needed = mine;
     reap_share(met)->fn(&given, asked, reap_share(met)->arg);
-    reap_quota_freed(mine.from); /* free() may have put it onto the remote list */
-    notice = NULL;
+    needed = NULL;
+    const struct place is = object_place(object);
+    if (is.chunk != was.chunk || is.owner != was.owner || is.end != was.end)
+        report_misuse("reapOnLimit", object, "not a live object");
     return true;
 }
 
@@ -226,7 +219,7 @@ static NOINLINE bool take_more(struct reap *reap, size_t bytes, size_t asked, co
     if (met && reap_is_part(reap) && !reap_shared_is_taken(reap)) return false;
     if (met) {
         reap_quota_resume(reap);
-        bool is_called = notify(reap, met, asked, object, reap);
+        bool is_called = notify(reap, met, asked, object);
         if (!(reap->flags & REAP_LIMITED)) return true;
         reap_quota_suspend(reap);
         if (is_called) met = draw_room(share, bytes);
@@ -377,24 +370,6 @@ static struct reap *draw_passing(const struct reap *from, const struct reap *to,
     return draw_on(first, common(first, first_limiter(from)), false, bytes);
 }
 
-/* Calls the function while an object of `from` is about to move to `to`. The frees of `from` take the slow
- * path meanwhile, which looks at the notice. */
-static bool notify_passing(struct reap *from, const void *object, struct reap *to, struct reap *met,
-                           size_t bytes)
-{
-    bool is_fast = !(from->flags & REAP_SPECIAL);
-    if (is_fast) {
-        from->flags |= REAP_WATCHED;
-        reap_hide_tables(from);
-    }
-    bool is_called = notify(to, met, bytes, object, from);
-    if (is_fast) {
-        from->flags &= (uint8_t)~REAP_WATCHED;
-        reap_show_tables(from);
-    }
-    return is_called;
-}
-
 bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, size_t bytes)
 {
     ASSERT(from != to && bytes % REAP_UNIT == 0);
@@ -402,7 +377,7 @@ bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, siz
     if (met) {
         reap_quota_give_room(to); /* it may cover the missing bytes */
         met = draw_passing(from, to, bytes);
-        if (met && notify_passing(from, object, to, met, bytes)) met = draw_passing(from, to, bytes);
+        if (met && notify(to, met, bytes, object)) met = draw_passing(from, to, bytes);
     }
     if (met) return refuse();
     if (to->flags & REAP_LIMITED) reap_share(to)->drawn += bytes;

@@ -103,15 +103,10 @@ bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, siz
  * the object has not moved. */
 void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes);
 
-/* --- while a function of reapOnLimit runs ---------------------------------------------------- */
-
-/* The function must leave alone the reap that asks for memory, the one whose limit is met, and the object
- * that is to be resized or moved, with its reap. These abort if it does not: before an object is freed,
- * resized or moved, before a reap ends, and after objects of a reap were freed together. A look after the
- * function's return would be too late: the memory may be an object, or a reap, again. */
-void reap_quota_touch(const void *object);
+/* Before a reap ends. Aborts if a function of reapOnLimit that runs in this thread must leave it alone: it is
+ * the reap that asks for memory, or the one whose limit is met. A look after the function's return would be
+ * too late: the memory may be a reap again. */
 void reap_quota_gone(struct reap *reap);
-void reap_quota_freed(const struct reap *reap);
 
 /* --- from other threads ---------------------------------------------------------------------- */
 

@@ -207,7 +207,6 @@ static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, s
 static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
     size_t unit = reap_unit(object), end = reap_block_end(chunk, unit);
-    reap_quota_touch(object);
     if (reap_chunk_is_apart(chunk)) reap_note_object(chunk);
     limit_suspend(reap);
     release(reap, chunk, unit);
@@ -271,7 +270,6 @@ static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk
     size_t unit = reap_unit(object), want = cost(size);
     size_t have = (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
     size_t more = want > have ? want - have : 0;
-    reap_quota_touch(object);
     if (!begin_more(reap, more, size, object)) return NULL;
     void *resized = resize_object(reap, chunk, object, size);
     end_more(reap, resized ? have + more - want : more);
@@ -295,7 +293,6 @@ void *reap_alloc_resize_in(struct reap *from, struct reap_chunk *chunk, void *ob
     ASSERT_SOUND(to);
     size_t unit = reap_unit(object), have = reap_block_end(chunk, unit) - unit, bytes = have * REAP_UNIT;
     size_t want = cost(size), more = want > bytes ? want - bytes : 0;
-    reap_quota_touch(object);
     if (!begin_more(to, more, size, object)) return NULL;
     limit_suspend(from);
     void *moved = move_object(from, chunk, object, have, to, size);
@@ -323,7 +320,6 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     ASSERT_SOUND(to);
     size_t unit = reap_unit(object), bytes = (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
     reap_alloc_take_remote(to);
-    reap_quota_touch(object);
     if (!reap_quota_pass(from, object, to, bytes)) return NULL;
     limit_suspend(from);
     limit_suspend(to);

@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 {
     static const char *const options[] = {"",
                                           "heaps=cpu",
-                                          "path=locked,stats=/dev/null",
+                                          "path=locked,stats=1",
                                           "heaps=core,harden=1,stats=1",
                                           "heaps=thread,lock=block",
                                           "memory_limit=refuse,purge_ms=0",

@@ -57,9 +57,6 @@ row "no library" ""
 row malloc libreap-malloc
 row "locked path" libreap-malloc REAP_OPTIONS=path=locked
 row "the report" libreap-malloc REAP_OPTIONS=stats=1,leaks=1,harden=1
-left=stats
-row "the report in a file" libreap-malloc REAP_OPTIONS=stats=./stats
-left=
 row "the purge thread" libreap-malloc DESCRIPTORS_WAIT= REAP_OPTIONS=purge_thread=1,purge_ms=1
 row "the socket" "libreap-malloc libreap-ask" DESCRIPTORS_WAIT= REAP_OPTIONS=ask=@reap-descriptors.%p
 row "the socket at a path" "libreap-malloc libreap-ask" DESCRIPTORS_WAIT= REAP_OPTIONS=ask=socket.%p

@@ -4,7 +4,7 @@
 
 #include "arena/arena.h"
 #include "arena/pagemap.h"
-#include "base/small_file.h"
+#include "base/kernel.h"
 #include "os/metadata.h"
 #include "os/pages.h"
 #include "os/rseq.h"
@@ -20,14 +20,14 @@
 TEST(a_file_is_read_as_far_as_there_is_room)
 {
     char text[16], little[4] = "xyz";
-    ck_assert_uint_eq(small_file_read("/proc/sys/kernel/ostype", text, sizeof text), 6);
+    ck_assert_uint_eq(kernel_read_file("/proc/sys/kernel/ostype", text, sizeof text), 6);
     ck_assert_str_eq(text, "Linux\n");
-    ck_assert_uint_eq(small_file_read("/proc/sys/kernel/ostype", little, sizeof little), 3);
+    ck_assert_uint_eq(kernel_read_file("/proc/sys/kernel/ostype", little, sizeof little), 3);
     ck_assert_str_eq(little, "Lin");
-    ck_assert_uint_eq(small_file_read("/dev/null", text, sizeof text), 0);
+    ck_assert_uint_eq(kernel_read_file("/dev/null", text, sizeof text), 0);
     ck_assert_str_eq(text, "");
     errno = 0;
-    ck_assert_uint_eq(small_file_read("/dev/null/none", little, sizeof little), 0);
+    ck_assert_uint_eq(kernel_read_file("/dev/null/none", little, sizeof little), 0);
     ck_assert_int_eq(errno, ENOTDIR);
     ck_assert_str_eq(little, "");
 }
