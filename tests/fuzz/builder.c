@@ -13,7 +13,7 @@
 
 /* --- the model ------------------------------------------------------------------------------- */
 
-enum { TEXT = 5000, ROOM_MIN = 64 };
+enum { TEXT = 5000, ROOM_MIN = 64, LONG = 1 << 20 };
 
 /* One call: what it is of, and how things were before. */
 struct growth {
@@ -46,6 +46,7 @@ static void check_builder(const struct builder *builder)
     check_filled(object, object->filled);
 }
 
+/* An object above LONG grows by little: each look reads all of it. */
 static bool begin(const struct record *rec, struct growth *growth, size_t n)
 {
     growth->node = node_of(rec);
@@ -56,6 +57,7 @@ static bool begin(const struct record *rec, struct growth *growth, size_t n)
     if (growth->builder->object && atomic_load(&growth->object->where) != HOME) return false;
     check_builder(growth->builder);
     growth->before = growth->builder->is;
+    if (growth->before.length > LONG && n > TEXT && n <= PTRDIFF_MAX) n %= TEXT;
     growth->n = n;
     growth->limited = is_limited(index_of(growth->node));
     if (growth->builder->object)
@@ -238,8 +240,8 @@ void do_appendf_wrong(const struct record *rec)
 void do_extend(const struct record *rec)
 {
     struct growth growth;
-    size_t n = size_of(rec->size);
-    if (!begin(rec, &growth, n)) return;
+    if (!begin(rec, &growth, size_of(rec->size))) return;
+    size_t n = growth.n;
     SAY("reapExtend(&r[%d], &b[%u], %zu);", NAMES, n);
     char *bytes = reapExtend(handle_of(growth.node), BUILDER, OPAQUE_POINTER(n));
     if (!end(&growth, bytes != NULL)) return;
