@@ -8,13 +8,8 @@
  *     cancel misuse     a line and an abort, also by a thread that is to be cancelled
  */
 #include <malloc.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "hoard.h"
 #include "reap.h"

@@ -6,7 +6,6 @@
  */
 #include "fuzz_ops.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 #include <wchar.h>

@@ -2,7 +2,6 @@
 /* heap.c: malloc and its family, and hoard.h's calls. Compiled with -fno-builtin: calls stay calls. */
 #include "fuzz_ops.h"
 
-#include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
  * process of its own, so that the parent sees crashes and hangs, too. README.md tells what it is asked. */
 #include "fuzz_ops.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

@@ -2,7 +2,6 @@
 /* misuse.c: mistakes, in forked children, which must end with a line that names the call and the pointer. */
 #include "fuzz_ops.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 /* model.c: what must be where. */
 #include "fuzz_ops.h"
 
-#include <errno.h>
 #include <string.h>
 
 #if !FUZZ_PUBLIC

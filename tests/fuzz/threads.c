@@ -11,7 +11,6 @@
  */
 #include "fuzz_ops.h"
 
-#include <errno.h>
 #include <malloc.h>
 #include <sched.h>
 #include <stdlib.h>

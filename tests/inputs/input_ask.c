@@ -2,7 +2,6 @@
 /* input_ask.c: reap-ask's protocol. The first byte chooses: the line of a question, as the listener passes it
  * on; or bytes on the socket itself, in pieces, by a client that reads all, a little, or nothing. */
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

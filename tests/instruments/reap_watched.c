@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_watched.c: what Memcheck and AddressSanitizer are to see in reaps; run by reap_instrumented.sh and
  * reap_asan.sh, one mistake at a time. */
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "reap.h"
 #include "support/expect.h"

@@ -5,13 +5,8 @@
 #include "support/expect.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 enum { BEFORE = 1234 }; /* errno, so that one that is left alone shows */
 

@@ -7,13 +7,8 @@
 #pragma weak hoard_malloc
 #include "hoard.h"
 
-#include <pthread.h>
 #include <spawn.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { THREADS = 4, FORKS = 20, SLOTS = 512, BLOCKS = 3000, CHILD_SECONDS = 100 };
 

@@ -5,17 +5,11 @@
 #include "support/expect.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { SECONDS = 60, LINE = 300000, CHANCE_MS = 400 };
 

@@ -4,15 +4,9 @@
  * on allocating. Alone, and while other threads allocate. */
 #include "support/expect.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { SLOTS = 2000, FORKS = 50, MICROSECONDS = 300, CHILD_SECONDS = 100, THREADS = 2 };
 

@@ -7,7 +7,15 @@
 #ifndef EXPECT_H
 #define EXPECT_H
 
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int expect_failures;
 

@@ -2,16 +2,8 @@
 /* reap_ambient.c: malloc and its family inside reapEnter and reapLeave. Linked to libreap-malloc; no Check,
  * which would run on the malloc that is tested. */
 #include <dirent.h>
-#include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "hoard.h"
 #include "reap.h"

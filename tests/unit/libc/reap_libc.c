@@ -8,7 +8,6 @@
  */
 #include <dirent.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -20,7 +19,6 @@
 #include <libintl.h>
 #include <locale.h>
 #include <netdb.h>
-#include <pthread.h>
 #include <pwd.h>
 #include <regex.h>
 #include <search.h>
@@ -28,15 +26,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <syslog.h>
 #include <time.h>
-#include <unistd.h>
 #include <wchar.h>
 #include <wordexp.h>
 

@@ -2,12 +2,7 @@
 /* remote_free.c: free(), realloc() and malloc_usable_size() of reaps' objects, from any thread. Linked to
  * libreap-malloc; no Check, which would run on the malloc that is tested. */
 #include <malloc.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "reap.h"
 #include "support/expect.h"

@@ -2,10 +2,6 @@
 /* reap_apart.c: what free(), realloc() and the reaps' own calls do with objects that lie apart; run by
  * reap_apart.sh with the options that make them so, linked to libreap-malloc. */
 #include <malloc.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "reap.h"

@@ -11,9 +11,7 @@
 #include <list>
 #include <map>
 #include <string>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <unordered_map>
 #include <vector>
 
