@@ -40,7 +40,7 @@ enum lock_rank {
     RANK_HEAP,
     RANK_GLOBAL_HEAP,
     RANK_USER_MEMORY,
-    RANK_GUARDED,
+    RANK_APART,
     RANKS
 };
 

@@ -57,7 +57,6 @@ static const struct option {
      "where libreap-ask listens: a path, or @NAME for an abstract socket (%p: process)", 0},
     {"leaks", AT(leaks), NULL, NULL, 0, 1, 0, "1: a line at exit for each reap that was never destroyed", 0},
     {"bypass", AT(bypass), NULL, NULL, 0, 1, 0, "1: each object of a reap is a block of malloc", 0},
-    {"redzone", AT(redzone), NULL, NULL, 0, 4096, 0, "bytes around each object of a reap", 0},
     {"harden", AT(harden), NULL, NULL, 0, 2, 0,
      "1: memory around objects and freed ones are looked at; 2: pages that nobody may touch too", 0},
 #ifdef REAP_DEBUG

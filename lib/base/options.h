@@ -40,7 +40,6 @@ struct options {
     unsigned thp;            /* enum option_thp */
     unsigned memory_limit;   /* enum option_memory_limit */
     unsigned bypass;         /* 1: each object of a reap is a block of the process's malloc */
-    unsigned redzone;        /* bytes around each object of a reap that the program must not touch */
     const char *ask;         /* an address for questions, up to the next comma; NULL: none */
     unsigned leaks;          /* 1: a line at exit for each reap that was never destroyed */
     unsigned harden; /* 1: memory around objects and freed objects are looked at; 2: guard pages too */

@@ -3,6 +3,7 @@
 
 #include "arena/large.h"
 #include "base/probe.h"
+#include "hoard/apart_table.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
 #include "hoard/owner.h"
@@ -63,6 +64,12 @@ bool chunk_resize(void *chunk, size_t size, size_t *got)
 
 void *chunk_of(const void *pointer, size_t *got) { return owner_chunk(pagemap_find(pointer), pointer, got); }
 
+void *chunk_around(const void *pointer)
+{
+    void *chunk = chunk_of(pointer, NULL);
+    return chunk != NULL ? chunk : apart_find_around(pointer);
+}
+
 void chunk_freeze(void)
 {
     arena_freeze();
@@ -96,6 +103,6 @@ bool chunk_is_readable(const void *start_, size_t size)
         size -= bytes;
     }
     const char *piece = user_memory_find(start, &bytes);
-    size_t before = (size_t)(start - piece); /* of a guarded object the piece is its header, elsewhere */
+    size_t before = (size_t)(start - piece);
     return piece != NULL && before <= bytes && size <= bytes - before;
 }

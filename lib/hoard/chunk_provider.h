@@ -42,8 +42,11 @@ void chunk_free(void *chunk);
  * (or, shrinking, has been cut to what size needs). Sets *got to its size in either case. */
 bool chunk_resize(void *chunk, size_t size, size_t *got);
 
-/* The chunk that holds pointer, and its bytes; NULL if pointer is in no chunk. Takes any value. */
+/* The chunk that holds pointer, and its bytes; NULL if pointer is in no chunk. Takes any value. Of an object
+ * that lies apart (apart.h) only the start has a chunk; chunk_around finds it for any pointer into the
+ * object, also into a freed one, but then takes a time in proportion to the greatest object. */
 void *chunk_of(const void *pointer, size_t *got);
+void *chunk_around(const void *pointer);
 
 /* Between these two calls no memory of chunks leaves the process: for code that reads chunks which other
  * threads may give back. This thread must not allocate, free, or enter user memory meanwhile, and it should

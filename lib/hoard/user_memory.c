@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/lock.h"
-#include "hoard/guarded_map.h"
+#include "hoard/apart_table.h"
 
 _Atomic unsigned user_memory_any;
 
@@ -157,9 +157,8 @@ void *user_memory_search(const void *pointer, size_t *size)
                      find_piece(&table.outer, address, &start, &end);
         atomic_thread_fence(memory_order_acquire);
         if (version % 2 || version != atomic_load_explicit(&table.version, memory_order_relaxed)) continue;
-        if (!found) return guarded_map_find(pointer, size);
-        if (size != NULL) *size = end - start;
-        return (void *)start;
+        if (size != NULL) *size = found ? end - start : 0;
+        return found ? (void *)start : apart_find(pointer);
     }
 }
 
@@ -182,17 +181,17 @@ void user_memory_begin_apart(void) { atomic_fetch_add_explicit(&user_memory_any,
 void user_memory_fork_prepare(void)
 {
     lock_for_fork(&table.lock);
-    guarded_map_fork_prepare();
+    apart_fork_prepare();
 }
 
 void user_memory_fork_parent(void)
 {
-    guarded_map_fork_parent();
+    apart_fork_parent();
     lock_after_fork(&table.lock);
 }
 
 void user_memory_fork_child(void)
 {
-    guarded_map_fork_child();
+    apart_fork_child();
     lock_reset(&table.lock);
 }

@@ -31,14 +31,14 @@ int user_memory_add(void *start, size_t size);
 /* Takes a piece out. */
 void user_memory_remove(const void *start);
 
-/* From now on objects may be guarded: searches look in their map (guarded_map.h) as well. */
+/* From now on objects may lie apart: searches look in their table (apart_table.h) as well. */
 void user_memory_begin_apart(void);
 
-/* 0: the table is empty, and no objects are guarded. */
+/* 0: the table is empty, and no objects lie apart. */
 extern HIDDEN _Atomic unsigned user_memory_any;
 
-/* The piece that holds a pointer, and its bytes; NULL for any other value. For a guarded object: its header,
- * which lies elsewhere, and the object's bytes. */
+/* The piece that holds a pointer, and its bytes; NULL for any other value. For an object that lies apart, its
+ * header, which lies elsewhere, and no bytes. */
 void *user_memory_search(const void *pointer, size_t *size);
 static inline void *user_memory_find(const void *pointer, size_t *size)
 {

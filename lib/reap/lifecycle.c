@@ -7,10 +7,10 @@
 #include <sched.h>
 
 #include "base/report.h"
+#include "hoard/apart.h"
 #include "hoard/init.h"
 #include "hoard/redirect.h"
 #include "reap/handle.h"
-#include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
 #include "reap/reap_enter.h"
@@ -30,7 +30,8 @@ static void start_once(void)
     if (redirect_is_elsewhere())
         report_line("libreap comes before libreap-malloc, which does not know the objects of its reaps: "
                     "link libreap-malloc first, or alone");
-    reap_instrument_start();
+    chunk_start(); /* before chunk_alloc, which would come too late: the options must be known */
+    apart_start();
     reap_survey_start();
     reap_remote_start();
 }
@@ -209,7 +210,7 @@ static NOINLINE void check_end(struct reap *reap, const char *call)
 {
     check_going(reap, call);
     check_entered(reap, call);
-    reap_instrument_check(reap, call);
+    reap_check_objects(reap, call);
 }
 
 static ALWAYS_INLINE void check_may_end(struct reap *reap, const char *call)
@@ -338,7 +339,7 @@ void reapRewind(void **handle, const reap_mark *mark)
     reap_mark_check(reap, mark, "reapRewind");
     const reap_mark to = *mark; /* a function may free the mark's memory */
     check_going(reap, "reapRewind");
-    if (UNLIKELY(reap_instrumented)) reap_instrument_check(reap, "reapRewind");
+    if (UNLIKELY(reap->flags & REAP_WATCHED)) reap_check_objects(reap, "reapRewind");
     empty_tree(reap, to.depth, "reapRewind");
     ASSERT(reap_tree_newest(reap, to.depth) == NULL || reap->flags & REAP_ENDING);
     reap_alloc_take_remote(reap);
@@ -395,7 +396,7 @@ void reapFreeAll(void **handle)
 /* Returns true if an address lies in a reap, or in one below it. */
 static bool is_within(const void *address, const struct reap *reap)
 {
-    const struct reap_chunk *chunk = chunk_of(address, NULL);
+    const struct reap_chunk *chunk = chunk_around(address);
     if (!chunk || !reap_chunk_is_live(chunk)) return false;
     const struct reap *owner = reap_known(chunk->owner);
     if (owner == reap->parent || owner == reap) return owner == reap;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/report.h"
-#include "hoard/guarded_map.h"
 #include "reap/handle.h"
 
 void reap_misuse_handle(const char *call, void *handle) { report_misuse(call, handle, "not a live reap"); }
@@ -38,7 +37,22 @@ static const char *freed(const char *call)
 
 bool reap_is_whole(const struct reap_chunk *chunk)
 {
-    return chunk->kind == REAP_WHOLE && (!chunk->apart || guarded_is_intact(chunk));
+    return chunk->kind == REAP_WHOLE && (!chunk->apart || apart_is_intact(chunk));
+}
+
+void reap_note_object(struct reap_chunk *chunk)
+{
+    struct reap *reap = chunk->owner;
+    apart_note(chunk, reap_handle(reap), reap_name_text(reap_known(reap)));
+}
+
+void reap_check_objects(struct reap *reap, const char *call)
+{
+    for (struct reap_chunk *chunk = reap->chunks; chunk; chunk = chunk->next) {
+        if (!reap_chunk_is_apart(chunk)) continue;
+        if (!apart_is_intact(chunk)) reap_misuse_object(call, reap, reap_address(chunk->first));
+        reap_note_object(chunk);
+    }
 }
 
 /* The words for a pointer into a regular chunk. */
@@ -78,25 +92,24 @@ static const char *in_dead_chunk(const struct reap_chunk *chunk, const void *obj
     return (whole ? unit == chunk->first : unit >= chunk->first) ? freed(call) : "not a live object";
 }
 
-/* Prints the line and aborts. For a guarded object the line says more. */
+/* Prints the line and aborts. Of an object that lies apart the line says more. */
 static COLD _Noreturn void misused(const char *call, const void *object, const struct reap_chunk *chunk,
                                    const char *what)
 {
-    char line[GUARDED_LINE];
+    char line[APART_LINE];
     if (!reap_chunk_is_apart(chunk)) report_misuse(call, object, what);
-    guarded_tell(chunk, what, line, sizeof line);
+    apart_tell(chunk, what, line, sizeof line);
     report_misuse(call, object, line);
 }
 
 void reap_misuse_object(const char *call, const struct reap *reap, const void *object)
 {
-    struct reap_chunk *chunk = chunk_of(object, NULL);
-    if (!chunk) chunk = guarded_map_find_dead(object);
+    struct reap_chunk *chunk = chunk_around(object);
     if (!chunk) report_misuse(call, object, "not a reap's object");
     if (!reap_chunk_is_live(chunk)) misused(call, object, chunk, in_dead_chunk(chunk, object, call));
     const struct reap *owner = reap_known(chunk->owner);
     const char *name = reap_name_text(owner);
-    if (reap_chunk_is_apart(chunk)) guarded_note(chunk, NULL, name);
+    if (reap_chunk_is_apart(chunk)) reap_note_object(chunk);
     bool is_others = reap && owner != reap_known(reap);
     if (is_others && *name) report_misuse_of(call, object, "an object of another reap,", name);
     if (is_others) report_misuse(call, object, "an object of another reap");

@@ -15,8 +15,8 @@
  *     not a live object            freed before (in other calls than free), or its reap was cleared
  *                                  or destroyed
  *
- * The checks recognize a freed object until its memory is used again. For a guarded object (guarded.h) the
- * line also tells its size, the first changed byte and its reap.
+ * The checks recognize a freed object until its memory is used again. With harden (apart.h) the line also
+ * tells the object's size, the first changed byte and its reap.
  *
  * Threads: any.
  */
@@ -42,6 +42,24 @@ void reap_misuse_null(const char *call) __attribute__((noreturn, cold));
 
 /* Returns true if it is the chunk of a large object, without writes around that object. */
 bool reap_is_whole(const struct reap_chunk *chunk);
+
+/* Notes the reap of an object that lies apart, for lines about it. The second one does so for all objects of
+ * a reap, and ends the program when bytes around one were written to. */
+void reap_note_object(struct reap_chunk *chunk);
+void reap_check_objects(struct reap *reap, const char *call);
+
+/* Says that the program, or the library, may touch so many bytes of an object. Any thread. */
+static inline void reap_use_all(const struct reap_chunk *chunk, size_t bytes)
+{
+    if (UNLIKELY(reap_chunk_is_apart(chunk))) apart_widen((void *)(uintptr_t)chunk, bytes);
+}
+
+/* reap_is_pending, of an object whose words may be undefined to a tool. Any thread. */
+static inline bool reap_is_freed(const void *object)
+{
+    if (UNLIKELY(apart_on)) apart_use(object);
+    return reap_is_pending(object);
+}
 
 /* Returns true if the address is the start of a live object in this chunk. Any thread may ask. */
 static inline bool reap_is_object(const struct reap_chunk *chunk, const void *object)

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "base/report.h"
-#include "reap/instrument.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "reap/validate.h"
@@ -191,7 +190,7 @@ void reap_quota_freed(const struct reap *reap)
     if (LIKELY(notice == NULL) || notice->from != reap || !notice->object) return;
     const struct reap_chunk *chunk = chunk_of(notice->object, NULL);
     bool is_live = chunk && reap_chunk_is_live(chunk) && reap_is_object(chunk, notice->object);
-    if (!is_live || reap_instrument_is_pending(notice->object)) lost(notice->object);
+    if (!is_live || reap_is_freed(notice->object)) lost(notice->object);
 }
 
 void reap_quota_gone(struct reap *reap)

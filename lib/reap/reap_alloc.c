@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <string.h>
 
-#include "reap/instrument.h"
 #include "reap/misuse.h"
 #include "reap/quota.h"
 #include "reap/validate.h"
@@ -79,6 +78,7 @@ void *reap_alloc_record(struct reap *reap, size_t size)
     if (!record) record = record_in_chunks(reap, size, RECORD_LOOKS);
     if (!record && reap_free_grow_hole(reap, reap_units(size)))
         record = reap_chunk_record(reap, reap->current, size);
+    if (UNLIKELY(apart_on)) reap_free_leave_hole(reap);
     if (!record && reap->heap && !(reap->flags & REAP_MARKED)) {
         reap_free_flush(reap);
         record = record_in_chunks(reap, size, UINT_MAX);
@@ -91,8 +91,7 @@ void *reap_alloc_record(struct reap *reap, size_t size)
 
 static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool *zeroed)
 {
-    size_t units = size > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(size);
-    struct reap_chunk *chunk = reap_chunk_whole(reap, alignment, units, zeroed);
+    struct reap_chunk *chunk = reap_chunk_whole(reap, alignment, size, zeroed);
     if (!chunk) return NULL;
     ASSERT(chunk->kind == REAP_WHOLE && chunk->owner == reap);
     reap_chunk_hold(reap, chunk);
@@ -111,15 +110,15 @@ static void *trim_aligned(struct reap *reap, void *object, size_t have, size_t a
     return reap_address(aligned);
 }
 
-/* Allocates an object from the memory of a reap whose limit is suspended. Guarded and large ones have chunks
- * of their own. */
+/* Allocates an object from the memory of a reap whose limit is suspended. A large one has a chunk of its own,
+ * and where objects lie apart (apart.h) each one. */
 static ALWAYS_INLINE void *allocate(struct reap *reap, size_t alignment, size_t size, bool *zeroed)
 {
     ASSERT(is_power_of_two(alignment));
     size_t room = alignment > REAP_UNIT ? alignment : 0, units = reap_units(size);
     size_t have = units + (alignment - 1) / REAP_UNIT, both = size > PTRDIFF_MAX ? size : size + room;
     *zeroed = false;
-    if (guarded_on || reap_is_large(reap, both)) return alloc_whole(reap, alignment, size, zeroed);
+    if (apart_on || reap_is_large(reap, both)) return alloc_whole(reap, alignment, size, zeroed);
     void *object = reap_free_take(reap, have);
     return object && have > units ? trim_aligned(reap, object, have, alignment, units) : object;
 }
@@ -153,7 +152,6 @@ static ALWAYS_INLINE void *alloc_counted(struct reap *reap, size_t alignment, si
     if (!begin_more(reap, cost(size), size, NULL)) return NULL;
     void *object = allocate(reap, alignment, size, zeroed);
     end_more(reap, object ? 0 : cost(size));
-    if (UNLIKELY(reap_instrumented && object)) reap_instrument_alloc(reap, object, size, *zeroed);
     return object;
 }
 
@@ -210,7 +208,7 @@ static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, v
 {
     size_t unit = reap_unit(object), end = reap_block_end(chunk, unit);
     reap_quota_touch(object);
-    if (reap_instrumented) reap_instrument_free(reap, object, (end - unit) * REAP_UNIT);
+    if (reap_chunk_is_apart(chunk)) reap_note_object(chunk);
     limit_suspend(reap);
     release(reap, chunk, unit);
     end_more(reap, (end - unit) * REAP_UNIT);
@@ -234,39 +232,10 @@ static void *move_object(struct reap *reap, struct reap_chunk *chunk, void *obje
     void *copy = allocate(to, REAP_UNIT, size, &zeroed);
     if (!copy) return NULL;
     ASSERT(copy != object && have != 0);
-    if (UNLIKELY(reap_instrumented)) reap_instrument_alloc(to, copy, size, false);
+    reap_use_all(chunk, have * REAP_UNIT);
     memcpy(copy, object, have * REAP_UNIT < size ? have * REAP_UNIT : size);
-    if (UNLIKELY(reap_instrumented)) reap_instrument_free(reap, object, have * REAP_UNIT);
     release(reap, chunk, reap_unit(object));
     return copy;
-}
-
-/* Reports the new size of an object in its place, which has `units` units. It comes before the object's rest
- * is freed, or after the object has grown. */
-static void resized(struct reap *reap, void *object, size_t units, size_t size)
-{
-    if (UNLIKELY(reap_instrumented)) reap_instrument_resize(reap, object, units * REAP_UNIT, size);
-}
-
-/* Shows what a large object's chunk may lose at its end to have `size` bytes: another thread may get that
- * memory at once, and must not find it hidden, nor may it be hidden later. */
-static void show_end(const struct reap_chunk *chunk, size_t size)
-{
-    size_t from = align_up(chunk->first * REAP_UNIT + size, REAP_FIRST_SIZE),
-           end = (uintptr_t)chunk + chunk->size;
-    if (!chunk->is_users && !reap_chunk_is_apart(chunk) && from < end)
-        sanitizer_show((void *)from, end - from);
-}
-
-/* Reports the new size of a large object, whose chunk may have lost memory at its end. Hides what is left
- * behind it. */
-static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t units, size_t size)
-{
-    bool is_apart = reap_chunk_is_apart(chunk);
-    size_t end = (uintptr_t)chunk + chunk->size, left = is_apart ? units : end / REAP_UNIT - chunk->first;
-    resized(reap, reap_address(chunk->first), units < left ? units : left, size);
-    if (UNLIKELY(reap_instrumented) && !is_apart && !chunk->is_users)
-        sanitizer_hide(reap_address(chunk->end_unit), end - chunk->end_unit * REAP_UNIT);
 }
 
 /* Resizes a large object in place where that works. An object that has become small, or whose chunk is more
@@ -274,12 +243,10 @@ static void whole_resized(struct reap *reap, struct reap_chunk *chunk, size_t un
 static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
     ASSERT(reap_address(chunk->first) == object);
-    size_t have = chunk->end_unit - chunk->first;
     reap_chunk_adopt(reap);
     bool small = size <= REAP_LARGE / 4;
-    if (UNLIKELY(reap_instrumented) && size < have * REAP_UNIT) show_end(chunk, size);
     bool done = size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size));
-    if (done) whole_resized(reap, chunk, have, size);
+    if (done && reap_chunk_is_apart(chunk)) apart_set_size(chunk, size);
     if (done && !small && chunk->size / 2 <= size) return object;
     void *copy = move_object(reap, chunk, object, chunk->end_unit - chunk->first, reap, size);
     return copy || !done ? copy : object;
@@ -292,11 +259,8 @@ static void *resize_object(struct reap *reap, struct reap_chunk *chunk, void *ob
     if (size > have * REAP_UNIT) {
         bool grown =
             !reap_is_large(reap, size) && reap_free_grow(reap, chunk, unit, end, reap_units(size) - have);
-        if (!grown) return move_object(reap, chunk, object, have, reap, size);
-        resized(reap, object, have, size);
-        return object;
+        return grown ? object : move_object(reap, chunk, object, have, reap, size);
     }
-    resized(reap, object, have, size);
     if (reap_units(size) < have) reap_free_end(reap, chunk, unit + reap_units(size), end);
     return object;
 }
@@ -309,7 +273,6 @@ static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk
     size_t more = want > have ? want - have : 0;
     reap_quota_touch(object);
     if (!begin_more(reap, more, size, object)) return NULL;
-    if (reap_instrumented) reap_instrument_widen(reap, object, have);
     void *resized = resize_object(reap, chunk, object, size);
     end_more(reap, resized ? have + more - want : more);
     return resized;
@@ -335,7 +298,6 @@ void *reap_alloc_resize_in(struct reap *from, struct reap_chunk *chunk, void *ob
     reap_quota_touch(object);
     if (!begin_more(to, more, size, object)) return NULL;
     limit_suspend(from);
-    if (UNLIKELY(reap_instrumented)) reap_instrument_widen(from, object, bytes);
     void *moved = move_object(from, chunk, object, have, to, size);
     if (moved && reap_quota_pass(from, object, to, want - more)) reap_quota_passed(from, to, want - more);
     end_more(from, moved ? bytes + more - want : 0);
@@ -349,11 +311,8 @@ static void *move_whole(struct reap *from, struct reap_chunk *chunk, void *objec
 {
     ASSERT(from != to && chunk->owner == from);
     reap_chunk_adopt(from); /* the chunk may be among the remote ones */
-    size_t bytes = (chunk->end_unit - chunk->first) * REAP_UNIT;
-    if (UNLIKELY(reap_instrumented)) reap_instrument_free(from, object, bytes);
     reap_chunk_move(from, to, chunk);
     ASSERT(chunk->owner == to && reap_chunk_is_live(chunk));
-    if (UNLIKELY(reap_instrumented)) reap_instrument_alloc(to, object, bytes, true);
     return object;
 }
 
@@ -368,7 +327,6 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
     if (!reap_quota_pass(from, object, to, bytes)) return NULL;
     limit_suspend(from);
     limit_suspend(to);
-    if (UNLIKELY(reap_instrumented)) reap_instrument_widen(from, object, bytes);
     bool whole = chunk->kind == REAP_WHOLE && (chunk->apart || !(reap_is_users(from) || reap_is_users(to)));
     void *moved = whole ? move_whole(from, chunk, object, to)
                         : move_object(from, chunk, object, bytes / REAP_UNIT, to, bytes);

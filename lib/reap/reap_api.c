@@ -122,8 +122,7 @@ size_t reapUsableSize(const void *object)
  * read. */
 static bool was_sent(const struct reap_chunk *copy, const void *object)
 {
-    return copy->shared && !reap_instrumented && chunk_is_readable(object, REAP_UNIT) &&
-           reap_is_pending(object);
+    return copy->shared && !copy->apart && chunk_is_readable(object, REAP_UNIT) && reap_is_pending(object);
 }
 
 /* Returns true if a pointer lies in a live object of the chunk. Another thread may change or end the reap
@@ -156,7 +155,7 @@ int reapOf(const void *pointer, void **handle)
     *handle = NULL;
     for (bool is_done = false; !is_done;) {
         chunk_freeze();
-        const struct reap_chunk *chunk = chunk_of(pointer, NULL);
+        const struct reap_chunk *chunk = chunk_around(pointer);
         struct reap_chunk copy;
         if (chunk) memcpy(&copy, chunk, sizeof copy);
         if (chunk) *handle = owner_by(chunk, &copy, pointer);

@@ -4,7 +4,6 @@
 
 #include "base/report.h"
 #include "reap/handle.h"
-#include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
 #include "reap/reap_tree.h"
@@ -109,17 +108,9 @@ void reapMark(void **handle, reap_mark *mark)
 
 /* --- rewind ---------------------------------------------------------------------------------- */
 
-/* Reports that the objects of a chunk between two units are freed. */
-static void watch_freed(struct reap *reap, const struct reap_chunk *chunk, size_t from, size_t to)
-{
-    for (size_t unit = from; (unit = reap_chunk_next_object(chunk, unit)) < to; unit++)
-        reap_instrument_free(reap, reap_address(unit), (reap_block_end(chunk, unit) - unit) * REAP_UNIT);
-}
-
 /* Frees a chunk that is younger than the mark. One with records must stay. */
 static void discard(struct reap *reap, struct reap_chunk *chunk, unsigned depth)
 {
-    if (UNLIKELY(reap_instrumented)) watch_freed(reap, chunk, chunk->first, SIZE_MAX);
     if (chunk->has_records) {
         reap_free_wipe(chunk, chunk->first, chunk->end_unit);
         chunk->depth = (uint16_t)(depth - 1);
@@ -133,12 +124,10 @@ static void discard(struct reap *reap, struct reap_chunk *chunk, unsigned depth)
 static void rewind_to(struct reap *reap, struct reap_chunk *chunk, const reap_mark *mark)
 {
     size_t unit = reap_unit(mark->place), end = end_of(chunk, mark);
-    if (UNLIKELY(reap_instrumented)) watch_freed(reap, chunk, unit, end);
     size_t top = chunk == reap->current ? reap_unit(reap->bump) : chunk->top;
     if (top > chunk->high) chunk->high = top;
     reap_free_wipe(chunk, unit, end);
     reap_chunk_bump_in(reap, chunk, unit, end);
-    if (UNLIKELY(reap_instrumented)) sanitizer_hide(reap->bump, (size_t)(reap->bump_max - reap->bump));
 }
 
 void reap_mark_rewind(struct reap *reap, const reap_mark *mark)

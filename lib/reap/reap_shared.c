@@ -271,7 +271,7 @@ void reap_shared_begin(struct reap *reap)
                                .tables = reap->tables,
                                .reap = reap,
                                .lock = LOCK_OF_RANK(RANK_SHARED_REAP),
-                               .alone = reap_instrumented || reap_is_users(reap)};
+                               .alone = apart_on || reap_is_users(reap)};
     begin_part(&face->part, reap, reap_shared_tag(reap), face);
     if (face->alone) face->part.holder = PART_TAKEN;
     lock_take(&faces.lock); /* a tag is right while its face is on the list */

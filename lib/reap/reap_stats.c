@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "reap/handle.h"
-#include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
 #include "reap/reap_tree.h"
@@ -148,7 +147,7 @@ int reapWalk(void **handle, int (*fn)(void *object, size_t size, void *arg), voi
         more = find_object(&next);
         void *object = reap_address(here.unit);
         size_t size = (end - here.unit) * REAP_UNIT;
-        if (UNLIKELY(reap_instrumented)) reap_instrument_widen(reap, object, size);
+        reap_use_all(here.chunk, size);
         walk.reap = next.reap;
         walk.coming = more ? reap_address(next.unit) : NULL;
         result = fn(object, size, arg);

@@ -9,11 +9,10 @@
 
 #include "base/lock.h"
 #include "base/report.h"
-#include "hoard/guarded_map.h"
+#include "hoard/apart.h"
 #include "hoard/reap_hooks.h"
 #include "hoard/redirect.h"
 #include "reap/handle.h"
-#include "reap/instrument.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
 #include "reap/reap_enter.h"
@@ -57,7 +56,8 @@ static void push_pending(const struct reap_chunk *chunk, void *object, const cha
     ASSERT((uintptr_t)object % REAP_UNIT == 0);
     struct reap *reap = chunk->owner;
     uintptr_t *words = object;
-    if (reap_instrument_is_pending(object)) report_misuse(call, object, "freed twice");
+    if (reap_is_freed(object)) report_misuse(call, object, "freed twice");
+    reap_use_all(chunk, REAP_UNIT);
     words[1] = reap_pending(object);
     uintptr_t link = reap_remote_is_roomy(chunk, object) ? point_out(reap, words) : reap_link(words, false);
     reap_push_pending(reap, words, link);
@@ -69,13 +69,13 @@ static void push_pending(const struct reap_chunk *chunk, void *object, const cha
 static size_t usable(const struct reap_chunk *chunk, const void *object)
 {
     size_t unit = reap_unit(object), bytes = (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
-    if (UNLIKELY(reap_instrumented)) reap_instrument_widen(chunk->owner, (void *)(uintptr_t)object, bytes);
+    reap_use_all(chunk, bytes);
     return bytes;
 }
 
 size_t reap_remote_usable_checked(const struct reap_chunk *chunk, const void *object, const char *call)
 {
-    bool is_live = chunk && reap_chunk_is_live(chunk) && chunk->shared && !reap_instrumented;
+    bool is_live = chunk && reap_chunk_is_live(chunk) && chunk->shared && !chunk->apart;
     if (is_live && reap_is_object(chunk, object) && !reap_is_pending(object)) return usable(chunk, object);
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     (void)reap;
@@ -92,14 +92,13 @@ static void free_as_own(struct reap_chunk *chunk, void *object, const char *call
 {
     ASSERT(is_own(chunk));
     int saved = errno;
-    if (chunk->shared && reap_chunk_is_live(chunk) && !reap_instrumented) {
+    if (chunk->shared && reap_chunk_is_live(chunk)) {
         shared_free_any(reap_face(chunk->owner), object, call);
         errno = saved;
         return;
     }
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
-    if (reap_instrument_is_pending(object)) report_misuse(call, object, "freed twice");
-    if (UNLIKELY(reap_instrumented)) usable(chunk, object);
+    if (reap_is_freed(object)) report_misuse(call, object, "freed twice");
     reap_alloc_free(reap, chunk, object);
     errno = saved;
 }
@@ -118,8 +117,9 @@ static void *alloc_entered(void *entered, size_t alignment, size_t size)
 static bool free_entered(void *object)
 {
     struct reap *reap = redirect_reap;
-    if (!reap || reap_instrumented || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT) return false;
-    if (reap_instrument_is_pending(object)) return false;
+    if (!reap || reap->flags & REAP_WATCHED || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT)
+        return false;
+    if (reap_is_pending(object)) return false;
     return reap_free_fast(reap, object) || reap_free_last(reap, object);
 }
 
@@ -135,8 +135,6 @@ static void free_from_any(void *in, void *object, const char *call)
     }
     if (UNLIKELY(!reap_chunk_is_live(chunk) || !reap_is_object(chunk, object)))
         reap_misuse_object(call, NULL, object);
-    if (UNLIKELY(reap_instrumented))
-        usable(chunk, object); /* push_pending() writes to the object's first two words */
     push_pending(chunk, object, call);
 }
 
@@ -148,7 +146,7 @@ static struct reap_chunk *whole_object(struct reap *reap, size_t size)
     size_t units = size > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(size), bytes = units * REAP_UNIT;
     if (limited && !reap_quota_draw(reap, bytes)) return NULL;
     ASSERT(bytes != 0);
-    struct reap_chunk *whole = reap_chunk_whole(reap, REAP_UNIT, units, NULL);
+    struct reap_chunk *whole = reap_chunk_whole(reap, REAP_UNIT, size, NULL);
     if (!whole && limited) reap_quota_undraw(reap, bytes);
     return whole;
 }
@@ -156,7 +154,7 @@ static struct reap_chunk *whole_object(struct reap *reap, size_t size)
 static void *realloc_object(void *in, void *object, size_t size, const char *call)
 {
     struct reap_chunk *chunk = in;
-    if (UNLIKELY(chunk->shared) && reap_chunk_is_live(chunk) && !reap_instrumented)
+    if (UNLIKELY(chunk->shared) && reap_chunk_is_live(chunk))
         return shared_realloc(reap_face(chunk->owner), object, size, call);
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     if (UNLIKELY(is_own(chunk))) return reap_alloc_resize(reap, chunk, object, size);
@@ -166,7 +164,6 @@ static void *realloc_object(void *in, void *object, size_t size, const char *cal
     if (!whole) return NULL;
     ASSERT(whole->owner == reap && (whole->end_unit - whole->first) * REAP_UNIT >= size);
     void *copy = reap_address(whole->first);
-    if (UNLIKELY(reap_instrumented)) reap_instrument_alloc(reap, copy, size, false);
     memcpy(copy, object, have);
     struct reap_chunk *head = atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
     do whole->next = head;
@@ -184,7 +181,7 @@ int reapFreeAny(void *object)
         return 0;
     }
     /* Memory that a dead object gave back may be malloc's by now. */
-    if (UNLIKELY(object && guarded_map_is_kept(object))) reap_misuse_object("reapFreeAny", NULL, object);
+    if (UNLIKELY(object && apart_waits(object))) reap_misuse_object("reapFreeAny", NULL, object);
     errno = ENOENT;
     return -1;
 }

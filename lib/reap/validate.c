@@ -144,7 +144,7 @@ static void check_hole(const struct reap *reap, struct sums *sums)
 {
     const struct reap_chunk *chunk = reap->current;
     bool limited = reap->flags & REAP_LIMITED;
-    HOLDS(sums, limited || reap->end == reap->bump || !(reap->heap || reap_instrumented));
+    HOLDS(sums, limited || reap->end == reap->bump || !reap->heap);
     if (!chunk) {
         HOLDS(sums, !reap->bump && !reap->bump_max);
         return;

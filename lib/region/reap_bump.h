@@ -41,7 +41,7 @@ static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chun
 /* Lets fast paths bump up to bump_max in region mode, and not at all in heap mode. */
 static inline void reap_choose_mode(struct reap *reap)
 {
-    reap->end = UNLIKELY(reap->heap || reap_instrumented) ? reap->bump : reap->bump_max;
+    reap->end = UNLIKELY(reap->heap) ? reap->bump : reap->bump_max;
 }
 
 #endif

@@ -12,13 +12,8 @@
 static_assert(REAP_LARGE <= REAP_MAX_SIZE / 2, "an object that shares a chunk must not fill it");
 
 enum {
-    DOUBLES = 128 * 1024, /* bytes carved; up to here a chunk adds at most a quarter to a reap in heap mode */
-    KEPT = 64,            /* dead chunks that wait, at most, */
-    KEPT_BYTES = 32 * 1024 * 1024 /* and their bytes */
+    DOUBLES = 128 * 1024 /* bytes carved; up to here a chunk adds at most a quarter to a reap in heap mode */
 };
-
-bool reap_instrumented;
-bool reap_keeps_dead;
 
 struct reap_tables reap_no_tables;
 
@@ -96,27 +91,6 @@ static struct reap_chunk *take_chunk(const struct reap *reap, size_t size, size_
     return chunk;
 }
 
-/* Keeps a dead chunk until others have come, hidden but for its header (with the reap itself in a first
- * chunk) and a face, by which calls see that a handle or an object is dead. */
-static void keep_dead(struct reap_chunk *chunk)
-{
-    static SPARSE _Atomic(struct reap_chunk *) kept[KEPT];
-    static _Atomic unsigned turn;
-    static _Atomic size_t bytes;
-    uintptr_t first = chunk->first * REAP_UNIT, end = (uintptr_t)chunk + chunk->size;
-    if (chunk->shared) end -= REAP_FACE;
-    if (first < end) sanitizer_hide((void *)first, end - first);
-    bytes += chunk->size;
-    do {
-        struct reap_chunk *old = atomic_exchange(&kept[turn++ % KEPT], chunk);
-        chunk = NULL;
-        if (!old) continue;
-        bytes -= old->size;
-        sanitizer_show(old, old->size);
-        chunk_free(old);
-    } while (bytes > KEPT_BYTES);
-}
-
 /* Gives back a chunk of the user's memory. The reap itself may lie in it; the buffer is only forgotten. */
 static NOINLINE void give_users(struct reap_chunk *chunk)
 {
@@ -128,16 +102,12 @@ static NOINLINE void give_users(struct reap_chunk *chunk)
 void reap_chunk_give_back(struct reap_chunk *chunk)
 {
     ASSERT(!reap_chunk_is_live(chunk) && chunk->size != 0);
-    if (UNLIKELY(reap_chunk_is_apart(chunk))) {
-        guarded_free(chunk);
-    } else if (UNLIKELY(chunk->is_users)) {
-        if (UNLIKELY(reap_instrumented)) sanitizer_show(chunk, chunk->size);
+    if (UNLIKELY(reap_chunk_is_apart(chunk)))
+        apart_free(chunk);
+    else if (UNLIKELY(chunk->is_users))
         give_users(chunk);
-    } else if (UNLIKELY(reap_keeps_dead)) {
-        keep_dead(chunk);
-    } else {
+    else
         chunk_free(chunk);
-    }
 }
 
 /* --- lists ----------------------------------------------------------------------------------- */
@@ -283,26 +253,27 @@ static ALWAYS_INLINE struct reap_chunk *begin_whole(struct reap *reap, struct re
     chunk->shared = reap_is_part(reap);
     chunk->end_unit = chunk->first + units;
     chunk->size = size;
-    if (UNLIKELY(reap_instrumented) && !guarded_on) sanitizer_hide((char *)chunk + first, size - first);
     return chunk;
 }
 
-/* Makes a guarded object, an aligned one, or one of a source. */
-static NOINLINE struct reap_chunk *whole_special(struct reap *reap, size_t alignment, size_t units,
+static struct reap_chunk *whole_apart(struct reap *reap, size_t alignment, size_t asked, bool *zeroed)
+{
+    void *object;
+    size_t size;
+    if (zeroed) *zeroed = false;
+    struct reap_chunk *header = apart_alloc(alignment, asked, &object, &size);
+    if (!header) return NULL;
+    begin_whole(reap, header, size, (uintptr_t)object - (uintptr_t)header, reap_units(asked), true);
+    header->apart = true;
+    return header;
+}
+
+/* Makes an aligned object, or one of a source. */
+static NOINLINE struct reap_chunk *whole_special(struct reap *reap, size_t alignment, size_t asked,
                                                  bool *zeroed)
 {
+    size_t units = asked > PTRDIFF_MAX ? PTRDIFF_MAX : reap_units(asked);
     size_t size, aligned = UNLIKELY(reap->flags & REAP_SOURCED) ? REAP_SOURCE_ALIGN : REAP_FIRST_SIZE;
-    if (UNLIKELY(guarded_on)) {
-        void *object;
-        size_t max = PTRDIFF_MAX / REAP_UNIT; /* with so many, guarded_alloc fails */
-        if (units > max) units = max;
-        if (zeroed) *zeroed = false;
-        struct reap_chunk *header = guarded_alloc(alignment, units * REAP_UNIT, &object, &size);
-        if (!header) return NULL;
-        begin_whole(reap, header, size, (uintptr_t)object - (uintptr_t)header, units, true);
-        header->apart = true;
-        return header;
-    }
     size_t room = alignment <= aligned ? 0 : alignment;
     size_t first = alignment > REAP_HEADER && alignment <= aligned ? alignment : REAP_HEADER;
     if (units > (PTRDIFF_MAX - first) / REAP_UNIT || units * REAP_UNIT + first > PTRDIFF_MAX - room)
@@ -316,11 +287,12 @@ static NOINLINE struct reap_chunk *whole_special(struct reap *reap, size_t align
     return chunk;
 }
 
-struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed)
+struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t asked, bool *zeroed)
 {
-    bool special = guarded_on || reap->flags & REAP_SOURCED || units > PTRDIFF_MAX / 2 / REAP_UNIT;
-    if (UNLIKELY(special || alignment > REAP_UNIT)) return whole_special(reap, alignment, units, zeroed);
-    size_t size;
+    bool special = reap->flags & REAP_SOURCED || asked > PTRDIFF_MAX / 2;
+    if (UNLIKELY(apart_on)) return whole_apart(reap, alignment, asked, zeroed);
+    if (UNLIKELY(special || alignment > REAP_UNIT)) return whole_special(reap, alignment, asked, zeroed);
+    size_t size, units = reap_units(asked);
     struct reap_chunk *chunk = chunk_alloc(REAP_HEADER + units * REAP_UNIT, &size, zeroed);
     return LIKELY(chunk != NULL) ? begin_whole(reap, chunk, size, REAP_HEADER, units, false) : NULL;
 }
@@ -350,7 +322,7 @@ bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units
     size_t bytes = (chunk->first + units) * REAP_UNIT - (uintptr_t)chunk;
     bool done;
     if (reap_chunk_is_apart(chunk))
-        done = units * REAP_UNIT <= guarded_room(chunk);
+        done = units <= chunk->end_unit - chunk->first;
     else
         done = chunk->is_users ? bytes <= size : chunk_resize(chunk, bytes, &size);
     reap->held -= chunk->size;
@@ -401,6 +373,5 @@ void *reap_chunk_record(struct reap *reap, struct reap_chunk *chunk, size_t size
         if (reap->end > record) reap->end = record;
         reap->bump_max = record;
     }
-    if (UNLIKELY(reap_instrumented)) sanitizer_show(record, units * REAP_UNIT);
     return record;
 }

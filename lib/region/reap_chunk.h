@@ -10,8 +10,7 @@
 
 #include "arena/chunk_map.h"
 #include "base/bitmap.h"
-#include "base/sanitizer.h"
-#include "hoard/guarded.h"
+#include "hoard/apart.h"
 #include "region/reap_types.h"
 
 static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
@@ -57,9 +56,6 @@ static inline size_t reap_unit(const void *pointer) { return (uintptr_t)pointer 
 
 /* Converts bytes to units; at least one, because every object has an address of its own. */
 static inline size_t reap_units(size_t size) { return size == 0 ? 1 : (size + REAP_UNIT - 1) / REAP_UNIT; }
-
-/* True if each object takes a slow path, for a sanitizer or guarded.h. Set before the first reap is made. */
-extern HIDDEN bool reap_instrumented;
 
 static inline struct reap_records *reap_records(const struct reap *reap)
 {
@@ -182,9 +178,9 @@ static inline uintptr_t reap_push_pending(struct reap *reap, uintptr_t *words, u
     return head;
 }
 
-static_assert(sizeof(struct reap_chunk) <= GUARDED_HEADER, "an object's chunk may be apart from it");
+static_assert(sizeof(struct reap_chunk) <= APART_HEADER, "an object's chunk may be apart from it");
 
-/* Returns true if the chunk is only the header of a guarded object, which lies elsewhere. */
+/* Returns true if the chunk is only the header of an object that lies apart. */
 static inline bool reap_chunk_is_apart(const struct reap_chunk *chunk)
 {
     return chunk->kind == REAP_WHOLE && chunk->apart;
@@ -194,10 +190,6 @@ static inline bool reap_chunk_is_apart(const struct reap_chunk *chunk)
  * and another thread may change or end the reap meanwhile: so the copy's words may be from different times.
  */
 bool reap_bits_are_readable(const struct reap_chunk *chunk, const struct reap_chunk *copy);
-
-/* True if Valgrind or AddressSanitizer watches: then chunks that reaps give back wait, hidden, so that the
- * tool sees the use of an object whose reap is gone. Set before the first reap is made. */
-extern HIDDEN bool reap_keeps_dead;
 
 /* Takes the memory of a chunk from a source as chunk_alloc does. Sizes and addresses of chunks of the user's
  * are multiples of REAP_SOURCE_ALIGN. NULL: no memory (ENOMEM). */
@@ -256,8 +248,6 @@ static inline void reap_lay_out(struct reap_chunk *chunk, struct reap *owner, si
     chunk->starts = words - (uintptr_t)chunk / 1024;
     chunk->lives = NULL;
     reap_lay_out_empty(chunk, size, head);
-    if (UNLIKELY(reap_instrumented))
-        sanitizer_hide(reap_address(chunk->first), (chunk->end_unit - chunk->first) * REAP_UNIT);
 }
 
 /* Lays out an empty regular chunk and links it. It was on no list, and is not the first chunk. */
@@ -279,9 +269,9 @@ static inline void entry_clear(const struct reap_chunk *chunk)
     if (chunk->lives) entry_set(chunk, 0);
 }
 
-/* Makes a chunk for one object of `units` units at an alignment. Any thread may call this: the chunk is
+/* Makes a chunk for one object of `size` bytes at an alignment. Any thread may call this: the chunk is
  * neither linked nor counted. Sets *zeroed (may be NULL) when the object is known to be zero. */
-struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t units, bool *zeroed);
+struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t size, bool *zeroed);
 
 /* Links and counts such a chunk. */
 void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk);

@@ -17,7 +17,6 @@ enum {
 static void push_gap(struct reap *reap, size_t unit, size_t units)
 {
     struct reap_block *block = reap_address(unit), **list = &reap->own->freelists[reap_free_list(units)];
-    if (UNLIKELY(reap_instrumented)) sanitizer_use(block, units > 1 ? sizeof *block : sizeof block->next);
     if (units > REAP_EXACT_LISTS) block->units = units;
     block->next = *list;
     *list = block;

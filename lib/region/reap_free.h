@@ -195,7 +195,7 @@ static inline bool reap_free_last(struct reap *reap, void *object)
         return false;
     size_t unit = reap_unit(object), top = reap_unit(reap->bump);
     if (unit < chunk->first || !bitmap_get(chunk->starts, unit)) return false;
-    if (reap_instrumented || bitmap_next(chunk->starts, unit + 1, top) != top) return false;
+    if (bitmap_next(chunk->starts, unit + 1, top) != top) return false;
     if (UNLIKELY(reap->mark_at != NULL) && !reap_free_may_bump_back(reap, object)) return false;
     if (top != chunk->end_unit) bitmap_clear(chunk->starts, top);
     if (top > chunk->high) chunk->high = top;

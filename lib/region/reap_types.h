@@ -37,8 +37,8 @@
  * mode while nothing but its last object was freed: then end == bump_max, and fast paths bump. In heap mode
  * (reap_free.h) end == bump: so the same test sends every allocation to the free lists first.
  *
- * In an instrumented process (instrument.h) end is always bump, and all reaps show empty tables: so each
- * object takes a slow path. A guarded object is a large one whose chunk header lies elsewhere.
+ * Where objects lie apart (apart.h) a reap has no hole, and empty tables: so each object takes a slow path,
+ * and is to the reap a large one, whose chunk header lies elsewhere.
  *
  * Invariants (reap_is_valid checks them)
  *     - each unit in [first, end_unit) of a chunk lies in exactly one block
@@ -97,7 +97,7 @@ enum reap_chunk_state {
 /* The special states of a reap. */
 enum reap_flag {
     REAP_ENDING = 1,     /* being cleared or destroyed */
-    REAP_WATCHED = 2,    /* instrumented: see instrument.h */
+    REAP_WATCHED = 2,    /* its objects lie apart: see apart.h */
     REAP_LIMITED = 4,    /* has a limit, or is below one: see quota.h */
     REAP_ON_LIMIT = 8,   /* has a function of reapOnLimit */
     REAP_MARKED = 16,    /* a mark is open: see reap_mark.h */
@@ -121,9 +121,9 @@ struct reap_chunk {
     uint64_t *lives;  /* the same; only with live bits: NULL in region state */
     size_t first;     /* unit of the first object */
     uint8_t kind;     /* enum reap_kind */
-    bool is_users;    /* in user memory, or of a guarded object */
+    bool is_users;    /* in user memory, or of an object that lies apart */
     bool is_mapped;   /* its bits lie in the map (chunk_map.h), and not in itself */
-    bool apart : 1;   /* the header of a guarded object (guarded.h); only with REAP_WHOLE */
+    bool apart : 1;   /* of an object that lies apart (apart.h); only with REAP_WHOLE */
     bool shared : 1;  /* the owner is a part of a shared reap: see reap_shared.h */
     uint16_t depth;   /* marks that were open when it was made, and still are */
     uint8_t state;    /* enum reap_chunk_state */

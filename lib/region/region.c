@@ -11,12 +11,21 @@
 
 _Atomic(uint32_t) reap_seconds;
 
+/* Makes an empty chunk the hole; but where objects lie apart, only records come from chunks. */
+static void open_hole(struct reap *reap, struct reap_chunk *chunk)
+{
+    reap_chunk_bump_in(reap, chunk, chunk->first, chunk->end_unit);
+    reap_choose_mode(reap);
+    if (LIKELY(!apart_on)) return;
+    reap_free_leave_hole(reap);
+    reap->flags |= REAP_WATCHED;
+}
+
 static void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t size, bool is_users)
 {
     reap_lay_out(chunk, reap, size, reap_head(size), is_users);
-    reap_chunk_bump_in(reap, chunk, chunk->first, chunk->end_unit);
     reap->carved = size;
-    reap_choose_mode(reap);
+    open_hole(reap, chunk);
 }
 
 /* Makes a reap in its first chunk, but for its tags. */
@@ -34,10 +43,6 @@ static struct reap *begin_reap(struct reap_chunk *chunk, size_t size, bool is_us
     reap->self = reap;
     reap->tables = &reap_no_tables;
     reap->held = reap->peak = size;
-    if (UNLIKELY(reap_instrumented)) {
-        reap->flags |= REAP_WATCHED;
-        sanitizer_pool_begin(reap);
-    }
     return reap;
 }
 
@@ -148,7 +153,6 @@ static NOINLINE void end_rest(struct reap *reap)
 {
     drop_pending(reap);
     reap_chunk_adopt(reap);
-    if (UNLIKELY(reap_instrumented)) sanitizer_pool_end(reap);
     give_back_all(reap->chunks);
     give_back_all(reap_spares(reap));
     struct reap *cached = atomic_load_explicit(&reap->below.cached, memory_order_relaxed);
@@ -173,8 +177,6 @@ bool reap_region_destroy(struct reap *reap, bool may_stay)
         reap_region_restart(reap, first->size);
         reap->mark_at = NULL;
         reap->born = reap->flags = 0;
-    } else if (UNLIKELY(reap_instrumented)) {
-        sanitizer_pool_end(reap);
     }
     atomic_store_explicit(&reap->below.votes, votes, memory_order_relaxed);
     reap_region_put_to_rest(reap);
@@ -215,8 +217,6 @@ static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool 
         give_back(chunk);
         return;
     }
-    if (UNLIKELY(reap_instrumented))
-        sanitizer_hide(reap_address(chunk->first), (uintptr_t)chunk + chunk->size - chunk->first * REAP_UNIT);
     entry_clear(chunk);
     chunk->kind = REAP_SPARE;
     chunk->lives = NULL;
@@ -271,7 +271,6 @@ static struct reap_chunk *take_off_chunk_of_name(struct reap *reap)
 /* Moves the name to its place in the next round. */
 static void move_name(struct reap *reap, void *to, size_t size)
 {
-    if (UNLIKELY(reap_instrumented)) sanitizer_show(reap->name, size);
     reap->name = memmove(to, reap->name, size);
 }
 
@@ -282,18 +281,12 @@ static void begin_in_chunk_of_name(struct reap *reap, struct reap_chunk *chunk, 
     reap_free_leave_hole(reap);
     entry_clear(chunk);
     reap_chunk_start(reap, chunk);
-    reap_chunk_bump_in(reap, chunk, chunk->first, chunk->end_unit);
-    reap_choose_mode(reap);
+    open_hole(reap, chunk);
     move_name(reap, reap_chunk_record(reap, chunk, size), size);
-    ASSERT(reap->current == chunk && reap->name);
-    if (UNLIKELY(reap_instrumented)) sanitizer_hide(reap->bump, (size_t)(reap->bump_max - reap->bump));
+    ASSERT(reap->current == (apart_on ? NULL : chunk) && reap->name);
 }
 
-static size_t size_of_name(const struct reap *reap)
-{
-    if (UNLIKELY(reap_instrumented)) sanitizer_show(reap->name, sizeof *reap->name);
-    return sizeof *reap->name + reap->name->room;
-}
+static size_t size_of_name(const struct reap *reap) { return sizeof *reap->name + reap->name->room; }
 
 /* Makes the face a record again, at the place where it is. */
 static void carve_face(struct reap *reap)
@@ -309,10 +302,6 @@ static NOINLINE void clear_any(struct reap *reap)
     reap_chunk_adopt(reap);
     update_keep(reap);
     const struct reap_chunk *big = too_big(reap);
-    if (UNLIKELY(reap_instrumented)) {
-        sanitizer_pool_end(reap);
-        sanitizer_pool_begin(reap);
-    }
     entry_clear(first);
     reap->heap = false;
     reap->flags &= (uint8_t)~REAP_UNMAPPED;

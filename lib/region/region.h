@@ -54,10 +54,10 @@ struct reap *reap_region_create_from(const struct chunk_source *backing, size_t 
 static ALWAYS_INLINE struct reap *reap_region_enliven(struct reap *reap)
 {
     struct reap_chunk *first = reap_first_chunk(reap);
-    ASSERT(reap->tag == 0 && first->owner == reap && reap->peak == first->size && reap->current == first &&
-           reap_unit(reap->bump) == first->first);
+    ASSERT(reap->tag == 0 && first->owner == reap && reap->peak == first->size &&
+           (apart_on ? !reap->current : reap->current == first && reap_unit(reap->bump) == first->first));
     first->tag = reap_chunk_tag(first);
-    reap->end = UNLIKELY(reap_instrumented) ? reap->bump : reap->bump_max;
+    reap->end = reap->bump_max;
     reap->made_at = atomic_load_explicit(&reap_seconds, memory_order_relaxed);
     reap->tag = reap_tag(reap);
     return reap;

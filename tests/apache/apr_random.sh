@@ -27,7 +27,6 @@ if [ $# = 3 ]; then
 else
     compare '' "$apr" 1 150 1500
     compare harden=1 "$apr" 1 30 1500
-    compare redzone=16 "$apr" 31 20 1500
     compare bypass=1 "$apr" 51 20 1500
     [ ! -e "$httpd_libs/libreap-malloc.so" ] || compare '' "$both" 151 50 1500
 fi

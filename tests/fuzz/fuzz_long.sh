@@ -19,7 +19,7 @@ echo "builds: $built"
 
 # What is run in turn: a build, threads, options. Under tsan no sections: it does not see what they write.
 rows() {
-    for options in purge_ms=100 bypass=1 harden=1 redzone=32 purge_ms=0 heaps=cpu path=locked heaps=thread \
+    for options in purge_ms=100 bypass=1 harden=1 purge_ms=0 heaps=cpu path=locked heaps=thread \
         heaps=dynamic:3 heaps=roundrobin heaps=core heaps=single lock=spin,path=locked lock=block,path=locked \
         empty_fraction=1,slack=0 thp=always thp=never \
         purge_ms=0,purge_thread=1 memory_limit=refuse; do

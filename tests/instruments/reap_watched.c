@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_watched.c: what Memcheck and AddressSanitizer are to see in reaps; run by reap_instrumented.sh and
+/* reap_watched.c: what Memcheck and AddressSanitizer are to see in reaps; run by reap_watched.sh and
  * reap_asan.sh, one mistake at a time. */
 #include <time.h>
 
@@ -47,7 +47,7 @@ static void *ask_often(void *object)
     return NULL;
 }
 
-/* Any thread may ask for the usable size; with redzones each answer is written behind the object. */
+/* Any thread may ask for the usable size; each answer tells the tool that it may be used. */
 static void asked_by_two_threads(void)
 {
     pthread_t thread;
@@ -198,66 +198,6 @@ static void after_destroy(void)
     sink = object[5];
 }
 
-static void after_destroy_root(void)
-{
-    void *root;
-    reapCreate(&root, NULL);
-    volatile char *object = reapMalloc(&root, 100);
-    object[5] = 1;
-    reapDestroy(&root);
-    sink = object[5];
-}
-
-/* Whoever comes next does not get its memory. */
-static void after_destroy_and_create(void)
-{
-    void *child, *next[10];
-    reapCreate(&child, &reap);
-    volatile char *object = reapMalloc(&child, 100);
-    object[5] = 1;
-    reapDestroy(&child);
-    for (int i = 0; i < 10; i++) {
-        reapCreate(&next[i], &reap);
-        memset(reapMalloc(&next[i], 5000), 1, 5000);
-    }
-    sink = object[5];
-}
-
-static void after_clear_large(void)
-{
-    volatile char *object = reapMalloc(&reap, 100000);
-    object[50000] = 1;
-    reapFreeAll(&reap);
-    sink = object[50000];
-}
-
-static void after_destroy_large(void)
-{
-    void *child;
-    reapCreate(&child, &reap);
-    volatile char *object = reapMalloc(&child, 100000);
-    object[50000] = 1;
-    reapDestroy(&child);
-    sink = object[50000];
-}
-
-static void after_free_large(void)
-{
-    volatile char *object = reapMalloc(&reap, 100000);
-    object[50000] = 1;
-    reapFree(&reap, (void *)object);
-    sink = object[50000];
-}
-
-/* Of a chunk that is not the first, which the reap keeps for the next round. */
-static void after_clear_spare(void)
-{
-    volatile char *object = NULL;
-    for (int i = 0; i < 20; i++) object = memset(reapMalloc(&reap, 1000), 1, 1000);
-    reapFreeAll(&reap);
-    sink = object[5];
-}
-
 static void after_rewind(void)
 {
     reap_mark mark;
@@ -291,6 +231,91 @@ static void undefined(void)
     if (object[50]) sink = 1;
 }
 
+static void start_after_free(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    reapMalloc(&reap, 100);
+    reapFree(&reap, (void *)object);
+    sink = object[0];
+}
+
+/* Of a size that is in use again. */
+static void written_after_free(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    reapMalloc(&reap, 100);
+    reapFree(&reap, (void *)object);
+    for (int i = 0; i < 10; i++) reapMalloc(&reap, 100);
+    object[OPAQUE(60)] = 1;
+}
+
+static void after_clear_refilled(void)
+{
+    volatile char *object = reapMalloc(&reap, 100);
+    object[5] = 1;
+    reapFreeAll(&reap);
+    for (int i = 0; i < 10; i++) memset(reapMalloc(&reap, 100), 1, 100);
+    sink = object[5];
+}
+
+static void after_destroy_and_many(void)
+{
+    void *child;
+    reapCreate(&child, &reap);
+    volatile char *object = reapMalloc(&child, 100);
+    object[5] = 1;
+    reapDestroy(&child);
+    for (int i = 0; i < 2000; i++) {
+        reapCreate(&child, &reap);
+        memset(reapMalloc(&child, 100), 1, 100);
+        reapDestroy(&child);
+    }
+    sink = object[5];
+}
+
+/* Of whole units. */
+static void past_whole_units(void)
+{
+    volatile char *object = reapMalloc(&reap, 96);
+    memset(reapMalloc(&reap, 96), 1, 96);
+    sink = object[OPAQUE(96)] = 1;
+}
+
+static void stale_builder(void)
+{
+    reap_builder builder = {NULL, 0, 0};
+    reapAppendString(&reap, &builder, "text");
+    volatile char *text = builder.data;
+    reapMalloc(&reap, 100);
+    for (int i = 0; i < 100; i++) reapAppendString(&reap, &builder, "text");
+    sink = text[0];
+}
+
+static void of_another_reap(void)
+{
+    void *other;
+    reapCreate(&other, NULL);
+    reapFree(&reap, reapMalloc(&other, 100));
+}
+
+static void freed_by_libc(void)
+{
+    void *object = reapMalloc(&reap, 100);
+    free(OPAQUE(object));
+}
+
+static void of_a_buffer(void)
+{
+    static _Alignas(1024) char buffer[8192];
+    struct reap_options options = {.size = sizeof options, .buffer = buffer, .buffer_size = sizeof buffer};
+    void *within;
+    if (reapCreateWith(&within, NULL, &options) != 0) abort();
+    volatile char *object = reapMalloc(&within, 100);
+    object[5] = 1;
+    reapDestroy(&within);
+    sink = object[5];
+}
+
 static void after_shrinking(void)
 {
     volatile char *object = reapMalloc(&reap, 1000);
@@ -321,12 +346,15 @@ static const struct {
                 {"after_rewind", after_rewind},
                 {"after_growing", after_growing},
                 {"freed_twice", freed_twice},
-                {"after_destroy_root", after_destroy_root},
-                {"after_destroy_and_create", after_destroy_and_create},
-                {"after_clear_large", after_clear_large},
-                {"after_destroy_large", after_destroy_large},
-                {"after_free_large", after_free_large},
-                {"after_clear_spare", after_clear_spare}};
+                {"start_after_free", start_after_free},
+                {"written_after_free", written_after_free},
+                {"after_clear_refilled", after_clear_refilled},
+                {"after_destroy_and_many", after_destroy_and_many},
+                {"past_whole_units", past_whole_units},
+                {"stale_builder", stale_builder},
+                {"of_another_reap", of_another_reap},
+                {"freed_by_libc", freed_by_libc},
+                {"of_a_buffer", of_a_buffer}};
 
 static int make_mistake(const char *name)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects that lie apart (redzone, harden): writes before, behind and after them. `other` is the object's
+/* Objects that lie apart (harden): writes before, behind and after them. `other` is the object's
  * reap, where that is not `reap`. */
 #include "misuse.h"
 
@@ -56,7 +56,7 @@ static void written_behind_mark(void)
     volatile size_t nothing = 0; /* of a size that it sees a compiler warns */
     reapMark(&reap, &mark);
     at = object = reapMalloc(&reap, nothing);
-    write_at(object, 127);
+    write_at(object, 31);
 }
 
 static void freed_and_others_made(void)
@@ -108,16 +108,16 @@ static void destroy_and_write(void)
 static const char around[] = "memory around it was written to",
                   after[] = "memory was written to after it was freed";
 static const struct misuse cases[] = {
-    {"before", ANY, "redzone=16", written_before, resize, "reapRealloc", around, APART(100, -1, NULL)},
-    {"behind", ANY, "redzone=16", written_behind, free_it, "reapFree", around, APART(100, 100, "session")},
+    {"before", ANY, "harden=1", written_before, resize, "reapRealloc", around, APART(100, -1, NULL)},
+    {"behind", ANY, "harden=1", written_behind, free_it, "reapFree", around, APART(100, 100, "session")},
     {"behind_cleared", ANY, "harden=1", shrunk_and_written_behind, clear, "reapFreeAll", around,
      APART(50, 50, NULL)},
-    {"behind_destroyed", ANY, "redzone=16", written_behind_in_child, destroy, "reapDestroy", around,
+    {"behind_destroyed", ANY, "harden=1", written_behind_in_child, destroy, "reapDestroy", around,
      APART(64, 64, NULL)},
-    {"behind_large", ANY, "redzone=16", written_behind_large, measure, "reapUsableSize", around,
+    {"behind_large", ANY, "harden=1", written_behind_large, measure, "reapUsableSize", around,
      APART(100000, 100015, NULL)},
-    {"behind_rewound", ANY, "redzone=100,bypass=1", written_behind_mark, rewind_it, "reapRewind", around,
-     APART(0, 127, NULL)},
+    {"behind_rewound", ANY, "harden=2,bypass=1", written_behind_mark, rewind_it, "reapRewind", around,
+     APART(0, 31, NULL)},
     {"freed_twice", ANY, "harden=1", freed_and_others_made, free_it, "reapFree", "freed twice",
      APART(100, NONE, NULL)},
     {"after_free", ANY, "harden=1", freed_and_written, destroy, "reapFree", after,

@@ -195,6 +195,8 @@ static const struct misuse cases[] = {
          "not a live object"),
     CASE("bypass_interior", ANY, "bypass=1", prepare_interior, call_free, "reapFree",
          "not the start of an object"),
+    CASE("bypass_interior_large", ANY, "bypass=1", within_large, call_shrink, "reapRealloc",
+         "not the start of an object"),
     CASE("bypass_foreign", ANY, "bypass=1", block_beside_objects, call_free, "reapFree",
          "not a reap's object"),
     CASE("bypass_another", ANY, "bypass=1", of_named_other, call_free, "reapFree",

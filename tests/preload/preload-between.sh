@@ -24,7 +24,7 @@ beside() {
     head -n 10 "$tmp/out"
     bad=1
 }
-for options in "" heaps=cpu path=locked heaps=thread purge_thread=1,purge_ms=1 stats=1 redzone=16; do
+for options in "" heaps=cpu path=locked heaps=thread purge_thread=1,purge_ms=1 stats=1 bypass=1; do
     beside "before it" "$options" "$between $preload" "$top_builddir/tests/preload/between"
     grep -qx 'many calls' "$tmp/out" || { echo "before it: few calls came" && bad=1; }
     beside "after it" "$options" "$preload $between" "$top_builddir/tests/preload/between"

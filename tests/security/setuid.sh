@@ -22,7 +22,7 @@ grep -q nosuid /proc/self/mountinfo && [ "$(stat -c %m "$tmp")" != / ] && findmn
     { echo "skipped: $tmp does not take setuid programs"; exit 77; }
 
 # Without the bit: each option is taken.
-for options in harden=1 redzone=64; do
+for options in harden=1 harden=2; do
     as_nobody "$tmp/plain" "$options" && wrong "$options is not taken without the bit"
     grep -q '^reap: ' "$tmp/said" || wrong "$options tells nothing without the bit"
 done
@@ -30,7 +30,7 @@ as_nobody "$tmp/plain" "nonsense=1,stats=$tmp/out/plain"
 grep -q "^reap: REAP_OPTIONS: .*nonsense" "$tmp/said" && [ -s "$tmp/out/plain" ] || wrong "options are not read without the bit"
 
 # With it: none.
-for options in harden=1 harden=2 harden=99 redzone=64 nonsense=1 "stats=1" "stats=$tmp/out/a" leaks=1 bypass=1 \
+for options in harden=1 harden=2 harden=99 nonsense=1 "stats=1" "stats=$tmp/out/a" leaks=1 bypass=1 \
     "ask=$tmp/out/c" "harden=1,harden=2,,=,"; do
     as_nobody "$tmp/setuid" "$options" || wrong "$options ends a setuid program"
     [ "$(cat "$tmp/said")" = "$(printf 'missed a neighbour%ss bytes were changed' "'")" ] || wrong "$options is taken by a setuid program"

@@ -44,8 +44,7 @@ TEST(options_have_these_presets)
         "lock=both",     "topology=read",      "empty_fraction=2",
         "slack=4",       "purge_ms=500",       "purge_thread=auto",
         "thp=grown",     "memory_limit=purge", "ask=none",
-        "leaks=0",       "bypass=0",           "redzone=0",
-        "harden=0",
+        "leaks=0",       "bypass=0",           "harden=0",
 #ifdef REAP_DEBUG
         "walk_steps=16",
 #endif

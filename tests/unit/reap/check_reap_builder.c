@@ -28,12 +28,12 @@ TEST(the_last_object_grows_in_its_place, .times = KINDS)
     ck_assert_int_eq(reapAppendString(&reap, &builder, "x"), 0);
     char *data = builder.data;
     for (int i = 0; i < 1000; i++) ck_assert_int_eq(reapAppendf(&reap, &builder, "%d", i % 10), 0);
-    if (!reap_instrumented) ck_assert_ptr_eq(builder.data, data);
+    if (!apart_on) ck_assert_ptr_eq(builder.data, data);
     ck_assert_uint_eq(builder.length, 1001);
     ck_assert_uint_eq(stats_of(reap).live_objects, 1);
     data = reapFinish(&reap, &builder);
     char *next = reapMalloc(&reap, 10);
-    if (!reap_instrumented && reap_mode != MODE_PARTS) ck_assert_ptr_eq(next, data + 1008);
+    if (!apart_on && reap_mode != MODE_PARTS) ck_assert_ptr_eq(next, data + 1008);
     reapDestroy(&reap);
 }
 

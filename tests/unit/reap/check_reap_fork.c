@@ -196,7 +196,7 @@ enum { CALLS = sizeof calls / sizeof *calls };
 static const struct {
     const char *options;
     bool has_threads; /* or takes locks without atomic instructions */
-} ways[] = {{NULL, false}, {NULL, true}, {"redzone=48", true}, {"harden=1", true}};
+} ways[] = {{NULL, false}, {NULL, true}, {"harden=1", true}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
 static void *nothing(void *unused) { return unused; }
@@ -472,7 +472,7 @@ TEST(others_fork, .modes = ORDINARY)
     }
     end_threads();
     FOR_EACH_PART(part, ((struct reap_face *)shared_one)->reap)
-    ck_assert_uint_eq(reap_own_part(part)->holder, guarded_on ? PART_TAKEN : 0); /* these have no parts */
+    ck_assert_uint_eq(reap_own_part(part)->holder, apart_on ? PART_TAKEN : 0); /* these have no parts */
     reapDestroy(&shared_one);
 }
 
@@ -515,7 +515,7 @@ TEST(a_fork_in_a_function_waits_for_parts, .modes = ORDINARY)
 {
     pthread_t thread;
     unsigned stood = 0;
-    if (guarded_on) skip_test("with guarded objects there are no parts");
+    if (apart_on) skip_test("where objects lie apart there are no parts");
     for (int i = 0; i < 2; i++) both[i] = new_shared(NULL, 0);
     reapMalloc(&both[0], 100);
     reapMalloc(&both[1], 100);

@@ -40,7 +40,7 @@ static void met(void **reap, size_t size, void *arg) { *(bool *)arg = *reap && s
 static void objects(void *r)
 {
     char *object = reapMalloc(r, 40), *beside = (reapMalloc)(r, 40), *large = reapMalloc(r, 9000);
-    bool follow = !reap_instrumented && reap_mode != MODE_PARTS;
+    bool follow = !apart_on && reap_mode != MODE_PARTS;
     if (follow) ck_assert_ptr_eq(beside, object + 48);
     reapFree(r, object);
     if (follow) ck_assert_ptr_eq(reapMalloc(r, 40), object);

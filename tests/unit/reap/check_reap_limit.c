@@ -131,7 +131,7 @@ TEST(the_fast_path_goes_on)
     const struct reap *r = reap;
     const char *end = NULL;
     int steps = 0;
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
     for (int i = 0; i < LIMIT / 64; i++) {
         ck_assert_ptr_nonnull(reapMalloc(&reap, 64));
@@ -419,7 +419,7 @@ TEST(validity_notices_each_broken_equation)
     BREAKS(reap_share(r)->left += 16, reap_share(r)->left -= 16);
     BREAKS(reap_share(r)->slack += 16, reap_share(r)->slack -= 16);
     BREAKS(reap_share(r)->limiter = NULL, reap_share(r)->limiter = r);
-    if (!reap_instrumented) BREAKS(r->end += 16, r->end -= 16);
+    if (!apart_on) BREAKS(r->end += 16, r->end -= 16);
     struct reap *c = child;
     BREAKS(reap_share(c)->extra += 16, reap_share(c)->extra -= 16);
     BREAKS(reap_share(c)->limiter = NULL, reap_share(c)->limiter = r);

@@ -151,7 +151,7 @@ TEST(some_memory)
     reapFree(&other, object);
     assert_no_reap(object, BELIEVES);
     reapFree(&other, large);
-    if (!reap_instrumented) assert_no_reap(large, BELIEVES | READS); /* else it is memory still */
+    if (!apart_on) assert_no_reap(large, BELIEVES | READS); /* else it is memory still */
 }
 
 /* Not even one that could be a reap's, by where it is in its KiB. */
@@ -177,7 +177,7 @@ TEST(a_destroyed_reap_whose_memory_is_gone, .modes = ORDINARY)
         ck_assert_int_eq(reapCreateWith(&reap, NULL, &options), 0);
         handle = reap;
         reapDestroy(&reap);
-        needs(!reap_instrumented, "all objects are watched"); /* which keeps it */
+        needs(!apart_on, "all objects are watched"); /* which keeps it */
         hoard_trim(0);
         assert_no_reap(handle, READS);
     }
@@ -314,8 +314,7 @@ TEST(what_is_no_object_of_it)
     reapFree(&reap, freed);
     reapFree(&reap, freed_large);
     assert_no_object(freed, "freed twice");
-    assert_no_object(freed_large,
-                     reap_instrumented ? "freed twice" : "not a reap's object"); /* its chunk is gone */
+    assert_no_object(freed_large, apart_on ? "freed twice" : "not a reap's object"); /* its chunk is gone */
     assert_no_object(object + 16, "not the start of an object");
     assert_no_object(object + 1, "not the start of an object");
     assert_no_object(large + 50000, "not the start of an object");
@@ -330,7 +329,7 @@ TEST(what_is_no_object_of_it)
     assert_no_object((void *)-16, "not a reap's object");
     reapFreeAll(&reap);
     assert_no_object(object, "not a live object");
-    assert_no_object(large, reap_instrumented ? "not a live object" : "not a reap's object");
+    assert_no_object(large, apart_on ? "not a live object" : "not a reap's object");
     free(block);
     reapDestroy(&reap);
 }
@@ -348,7 +347,7 @@ static char *forge_chunk(const struct reap_chunk *chunk, char *at)
 TEST(what_is_no_large_object)
 {
     enum { SIZE = 300000 };
-    if (reap_instrumented) return; /* their chunks lie elsewhere */
+    if (apart_on) return; /* their chunks lie elsewhere */
     reapCreate(&reap, NULL);
     char *large = reapMalloc(&reap, SIZE), *aligned = reapAlignedAlloc(&reap, 4096, SIZE), *small = NULL;
     char *block = hoard_malloc(SIZE);
@@ -419,7 +418,7 @@ static void make_pieces(void **of, void **pieces)
         pieces[i] = memset(reapMalloc(of, 100), 1, 100);
         differ = differ || owner_of(pieces[i]) != owner_of(pieces[0]);
     }
-    ck_assert_int_eq(differ, reap_mode == MODE_PARTS && !reap_instrumented);
+    ck_assert_int_eq(differ, reap_mode == MODE_PARTS && !apart_on);
 }
 
 /* The mistakes are made in another part than the one that has the object, and in its own; some of the freed

@@ -97,7 +97,7 @@ TEST(what_another_thread_made_large_is_freed)
     reapDestroy(&reap);
 }
 
-/* With redzone or bypass each object has memory of its own, which malloc may have by now. */
+/* With bypass each object has memory of its own, which malloc may have by now. */
 TEST(what_malloc_has_by_now_stays)
 {
     void *reap, *blocks[BATCH];

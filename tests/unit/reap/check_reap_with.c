@@ -155,7 +155,7 @@ TEST(a_reap_in_shared_memory, .modes = ORDINARY)
 {
     size_t size = 1 << 20;
     /* The child's Memcheck knows what is in there, the parent's does not. */
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(shared, MAP_FAILED);
     with = reap_with(NULL, .buffer = shared, .buffer_size = size);

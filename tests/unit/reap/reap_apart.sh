@@ -5,21 +5,16 @@
 . "${srcdir:-.}/tests/support/needs.sh"
 tests=${top_builddir:-.}/tests
 bad=0
-wide=bypass=1,harden=1,redzone=4096
-for options in bypass=1 redzone=48 harden=1 $wide; do
+for options in bypass=1 harden=1; do
     for test in unit/reap/check_reap_limit unit/reap/check_reap_handle \
         unit/reap/check_reap_threads unit/libc/reap_ambient unit/reap/reap_apart; do
-        # Two of them fill limits, and take a minute with pages around each object.
-        case ${REAP_TEST_SHORT:+$options}/$test in
-            $wide/*limit | $wide/*threads) continue ;;
-        esac
         ! lacks_file "$tests/$test" "Check programs" "$options, $test" || continue
         REAP_OPTIONS=$options "$tests/$test" || { echo "$options $test: status $?"; bad=1; }
     done
 done
 # Children of forks look at objects that other threads were making. A fork at each instruction stands apart: it
 # sets options itself, these among them.
-for options in redzone=48 harden=1; do
+for options in harden=1; do
     ! lacks_file "$tests/unit/reap/check_reap_fork" "Check programs" "$options, check_reap_fork" || continue
     CK_EXCLUDE_TAGS=apart REAP_OPTIONS=$options "$tests/unit/reap/check_reap_fork" || { echo "$options check_reap_fork: status $?"; bad=1; }
 done

@@ -72,7 +72,7 @@ TEST(no_size_is_too_big_to_refuse, .modes = ORDINARY)
 TEST(the_bigger_hole_stays, .modes = NOT_IN_PARTS)
 {
     /* Always a heap then: the rest of the new chunk comes first. */
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     char *small = reapMalloc(&reap, 16);
     char *big = reapMalloc(&reap, 15500);
     ck_assert_ptr_eq(reapMalloc(&reap, 16), small + 16);
@@ -191,7 +191,7 @@ TEST(gaps_join_before_the_reap_grows, .modes = ORDINARY)
     enum { N = 8000 };
     static void *objects[N];
     struct reap *r = reap;
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     for (int count = 40; count <= N; count *= 10) {
         for (int i = 0; i < count; i++) objects[i] = reapMalloc(&reap, 100);
         while (r->bump_max - r->bump >= 112) reapMalloc(&reap, 100);

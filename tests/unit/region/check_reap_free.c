@@ -60,7 +60,7 @@ TEST(a_small_reap_has_tables_when_it_frees, .modes = ORDINARY)
         reapFree(&small, objects[2]);
         ck_assert_uint_eq(stats_of(small).chunk_bytes, 1024 + sizeof(struct reap_tables));
         assert_valid(small);
-        if (!reap_instrumented) ck_assert_ptr_eq(reapMalloc(&small, 64), objects[2]);
+        if (!apart_on) ck_assert_ptr_eq(reapMalloc(&small, 64), objects[2]);
         ck_assert_int_eq(*(char *)objects[3], 'a' + 3);
         reapFreeAll(&small);
         for (int i = 0; i < SMALL; i++) objects[i] = memset(reapMalloc(&small, 50), 'a' + i, 50);
@@ -366,7 +366,7 @@ TEST(validity_notices_each_broken_equation, .modes = ORDINARY)
     BREAKS(r->bump += 16, r->bump -= 16);
     BREAKS(r->bump_max -= 16, r->bump_max += 16);
     BREAKS(r->own->budget.room++, r->own->budget.room--);
-    BREAKS(r->tables = &reap_no_tables, r->tables = reap_instrumented ? &reap_no_tables : r->own);
+    BREAKS(r->tables = &reap_no_tables, r->tables = apart_on ? &reap_no_tables : r->own);
     BREAKS(block->next = NULL, block->next = objects[6]);
     BREAKS(bitmap_set(first->lives, gap), bitmap_clear(first->lives, gap));
     BREAKS(bitmap_set(first->lives, live + 1), bitmap_clear(first->lives, live + 1));
@@ -496,7 +496,7 @@ TEST(a_small_reap_seldom_joins, .times = sizeof small_reaps / sizeof small_reaps
     unsigned work = 0;
     uint64_t chance = 1;
     int live = small_reaps[_i].live;
-    needs(!reap_instrumented, "all objects are watched");
+    needs(!apart_on, "all objects are watched");
     for (int i = 0; i < live; i++) objects[i] = reapMalloc(&reap, 16 + random_below(&chance, 113));
     size_t held = stats().chunk_bytes;
     for (int i = 0; i < PAIRS; i++) {
