@@ -20,7 +20,6 @@ static inline void expect(int held, const char *what)
 static inline struct reap_stats stats_of(apr_pool_t *pool)
 {
     struct reap_stats stats;
-
     expect(reapStats(apr_pool_reap(pool), &stats) == 0, "reapStats");
     return stats;
 }

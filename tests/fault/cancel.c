@@ -53,8 +53,6 @@ static void reaps(void)
     reapDestroy(&reap);
 }
 
-/* --- a thread that waits for one that stands still in a part ----------------------------------- */
-
 static void *between;
 static _Atomic int other; /* 1: the other thread runs; 2: it is to end; 3: it does */
 

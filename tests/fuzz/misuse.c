@@ -16,8 +16,6 @@
 #define FREE "free"
 #endif
 
-/* --- pointers to nothing that lives ---------------------------------------------------------- */
-
 enum { WILD_KINDS = 10 };
 
 /* Some near what lives, some far from everything. NULL: none of this kind now. */
@@ -52,8 +50,6 @@ static bool is_alive(const void *pointer, const struct node *node)
     }
     return false;
 }
-
-/* --- mistakes -------------------------------------------------------------------------------- */
 
 enum { MISTAKES = 10 };
 

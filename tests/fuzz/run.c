@@ -15,8 +15,6 @@ __thread const char *fuzz_running = "nothing";
 
 static struct world worlds[THREADS] __attribute__((aligned(128)));
 
-/* --- saying ---------------------------------------------------------------------------------- */
-
 /* By write, so that nothing is allocated. */
 void say(const char *format, ...)
 {
@@ -49,8 +47,6 @@ void failed(const char *file, int line, const char *format, ...)
     if (write(STDERR_FILENO, text, (size_t)n) < 0 || fuzz_libfuzzer) abort();
     _exit(3);
 }
-
-/* --- running --------------------------------------------------------------------------------- */
 
 static void run_record(const struct record *rec)
 {

@@ -93,8 +93,6 @@ const struct op ops[] = {
 };
 const unsigned op_count = sizeof ops / sizeof ops[0];
 
-/* --- programs from seeds --------------------------------------------------------------------- */
-
 static uint64_t next(uint64_t *state)
 {
     *state += UINT64_C(0x9e3779b97f4a7c15);

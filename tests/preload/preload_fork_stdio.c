@@ -79,8 +79,6 @@ static void fork_once(void)
     EXPECT(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* --- in order -------------------------------------------------------------------------------- */
-
 static atomic_int step; /* 1: flush; 2: fork */
 static atomic_int flusher, forker;
 
@@ -139,8 +137,6 @@ static void test_in_order(void)
     pthread_join(fork_, NULL);
 }
 
-/* --- by chance ------------------------------------------------------------------------------- */
-
 static atomic_bool stop;
 
 static void *flush_always(void *unused)
@@ -177,8 +173,6 @@ static void test_by_chance(long ms)
     pthread_join(flush, NULL);
     pthread_join(read_, NULL);
 }
-
-/* --- other forks ----------------------------------------------------------------------------- */
 
 static void start_thread(void)
 {

@@ -36,8 +36,6 @@ static void fork_now(int number)
     errno = saved;
 }
 
-/* --- the work: each block has its size and a pattern in it ------------------------------------------ */
-
 struct work {
     unsigned seed;
     unsigned char *blocks[SLOTS];
@@ -88,8 +86,6 @@ static void *work_aside(void *seed)
     free(work);
     return NULL;
 }
-
-/* --- the storm -------------------------------------------------------------------------------------- */
 
 static void storm(unsigned microseconds)
 {

@@ -43,8 +43,6 @@ static void in_this_thread(void)
     EXPECT(stats().live_objects == 0);
 }
 
-/* --- an object that another thread measures, while all around it comes and goes -------------- */
-
 static unsigned char *_Atomic measured;
 static atomic_bool over;
 
@@ -109,8 +107,6 @@ static void pending_at_the_end(void)
     }
     EXPECT(stats().children == 0);
 }
-
-/* --- a shared reap, where free() and realloc() of any thread act at once --------------------- */
 
 static unsigned visits;
 
