@@ -7,10 +7,7 @@
 
 #include <apr_allocator.h>
 #include <apr_buckets.h>
-#include <apr_general.h>
 #include <apr_strings.h>
-#include <stdint.h>
-#include <string.h>
 
 #pragma weak reapStats
 #define REAP_NO_INLINE /* the inline part calls the library by a name that is not weak */

@@ -4,8 +4,11 @@
 #ifndef APR_EXPECT_H
 #define APR_EXPECT_H
 
+#include <apr_general.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static inline void expect(int held, const char *what)
 {

@@ -7,10 +7,7 @@
 #include "apr_reap.h"
 
 #include <apr_allocator.h>
-#include <apr_general.h>
 #include <apr_strings.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "apr_expect.h" /* reap.h is weak, as apr_reap.h comes first */
 

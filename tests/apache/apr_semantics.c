@@ -2,12 +2,7 @@
 /* apr_semantics.c: main, and the life of pools: tree, order of cleanups, user data. */
 #include "apr_semantics.h"
 
-#include <apr_strings.h>
-
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 void section(const char *name) { say("--- %s", name); }
 

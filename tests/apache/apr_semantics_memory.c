@@ -4,14 +4,8 @@
 
 #include <apr_network_io.h>
 #include <apr_portable.h>
-#include <apr_strings.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* In headers a macro, in the library a function as well, for programs compiled against old headers;
  * in parentheses it is the function. */

@@ -6,10 +6,6 @@
 #include <apr_time.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static apr_pool_t *exec_pool;
 

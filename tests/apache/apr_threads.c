@@ -4,12 +4,10 @@
  * makes and another destroys, pools that many use for the first time, and forks in the middle of it. A
  * process that has threads gets one that purges, also after a fork. Run under libreap-apr only.
  */
-#include <apr_general.h>
 #include <apr_pools.h>
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>

@@ -3,11 +3,7 @@
 #include "fuzz_ops.h"
 
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #if FUZZ_SANITIZED
 #define free hoard_free

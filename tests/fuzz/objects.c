@@ -3,7 +3,6 @@
 #include "fuzz_ops.h"
 
 #include <stdarg.h>
-#include <string.h>
 
 /* --- allocation ------------------------------------------------------------------------------ */
 

@@ -4,9 +4,6 @@
 
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 __thread struct world *me;
 bool fuzz_verbose, fuzz_all, fuzz_threaded, fuzz_libfuzzer;

@@ -2,8 +2,6 @@
 /* table.c: the operations, and programs from seeds. */
 #include "fuzz_ops.h"
 
-#include <stdlib.h>
-
 const struct op ops[] = {
     /* name, group, weight, flags, what it does, what is looked at afterwards */
     {"nothing", BASIC, 0, NESTED, NULL, NULL},

@@ -13,10 +13,6 @@
 
 #include <malloc.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #if FUZZ_SANITIZED
 #define free hoard_free

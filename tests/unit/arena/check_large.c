@@ -7,8 +7,6 @@
 #include "base/options.h"
 #include "os/pages.h"
 
-/* --- mappings -------------------------------------------------------------------------------- */
-
 static void assert_mapped(struct arena *arena, size_t size, enum superblock_kind kind)
 {
     ck_assert_ptr_nonnull(arena);
@@ -149,6 +147,7 @@ TEST(mappings_are_resized_and_keep_their_contents)
         ck_assert(is_filled(arena->base, kept));
         ck_assert_uint_eq(arena_held().now, before + align_up(next, PAGE));
         ck_assert_uint_eq(arenas.mapped, mapped + align_up(next, PAGE));
+        ck_assert_uint_eq(large_totals().bytes, align_up(next, PAGE));
         for (size_t at = align_up(kept, PAGE); at < next; at += PAGE) ck_assert_int_eq(arena->base[at], 0);
         size = next;
         fill(arena->base, size);
@@ -157,8 +156,6 @@ TEST(mappings_are_resized_and_keep_their_contents)
     assert_mapped(arena, size, SLOT_SPAN);
     arena_unmap_large(arena);
 }
-
-/* --- large objects --------------------------------------------------------------------------- */
 
 /* A program may shrink what it has, and then do nothing more. */
 TEST(what_is_shrunk_in_one_burst_goes_back)
