@@ -54,7 +54,7 @@ while read -r compiler; do
         $build -g -fsanitize=address "$tmp/late.c" -o "$tmp/late" "$libs/libreap.so" "-Wl,-rpath,$libs" >"$tmp/said" 2>&1 ||
             { echo "skipped: $compiler has no AddressSanitizer here"; continue; }
         ASAN_OPTIONS=detect_leaks=0 "$tmp/late" >"$tmp/said" 2>&1 && wrong "$compiler $level: no use after destroy found"
-        grep -q 'ERROR: AddressSanitizer: use-after-poison' "$tmp/said" || wrong "$compiler $level: not as use-after-poison"
+        grep -q 'ERROR: AddressSanitizer: heap-use-after-free' "$tmp/said" || wrong "$compiler $level: not as heap-use-after-free"
     done
     echo "$compiler: tried"
 done <"$tmp/compilers"
