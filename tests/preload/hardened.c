@@ -158,6 +158,15 @@ KIND(write_after_free, 1, ABORT, 3)
     churn(size);
 }
 
+KIND(write_after_free_at_start, 1, ABORT, 3)
+{
+    char *block = get(size);
+    free(block);
+    expect("malloc", block, written);
+    block[3] = 1;
+    churn(size);
+}
+
 /* --- accesses that the processor stops ------------------------------------------------------- */
 
 static void touch(volatile char *at)
