@@ -7,10 +7,7 @@
 
 #include <apr_allocator.h>
 #include <apr_buckets.h>
-#include <apr_general.h>
 #include <apr_strings.h>
-#include <stdint.h>
-#include <string.h>
 
 #pragma weak reapStats
 #define REAP_NO_INLINE /* the inline part calls the library by a name that is not weak */
@@ -28,18 +25,14 @@ static int holds(apr_bucket_brigade *brigade, const char *text)
 {
     char *flat;
     apr_size_t length;
-
     expect(apr_brigade_pflatten(brigade, &flat, &length, pool) == APR_SUCCESS, "flatten");
     return length == strlen(text) && memcmp(flat, text, length) == 0;
 }
-
-/* --- growth ---------------------------------------------------------------------------------- */
 
 /* As an HTTP/2 connection does for each stream, with some of them open at once. */
 static size_t grow_on(int streams)
 {
     apr_bucket_brigade *open[10] = {NULL};
-
     for (int i = 0; i < streams; i++) {
         apr_bucket_brigade **place = &open[i % 10];
         if (*place) apr_brigade_destroy(*place);
@@ -50,13 +43,10 @@ static size_t grow_on(int streams)
     return stats_of(pool).live_bytes;
 }
 
-/* --- use after destroy ----------------------------------------------------------------------- */
-
 /* A module that fills a brigade which it has destroyed loses nothing, and takes nothing of others. */
 static void use_after_destroy(void)
 {
     apr_bucket_brigade *used = apr_brigade_create(pool, list), *others[40];
-
     fill(used, "before");
     apr_brigade_destroy(used);
     expect(APR_BRIGADE_EMPTY(used), "destroyed, and empty");
@@ -79,7 +69,6 @@ static void use_after_destroy(void)
 static void destroy_twice(void)
 {
     apr_bucket_brigade *twice = apr_brigade_create(pool, list), *made[40];
-
     for (int i = 0; i < 3; i++) expect(apr_brigade_destroy(twice) == APR_SUCCESS, "destroyed again");
     for (int i = 0; i < 40; i++) made[i] = apr_brigade_create(pool, list);
     for (int i = 0; i < 40; i++)
@@ -92,7 +81,6 @@ static void destroy_foreign(void)
 {
     apr_bucket_brigade own = {.p = pool, .bucket_alloc = list};
     apr_bucket_brigade *made;
-
     APR_RING_INIT(&own.list, apr_bucket, link);
     fill(&own, "own");
     expect(apr_brigade_destroy(&own) == APR_SUCCESS && APR_BRIGADE_EMPTY(&own), "a brigade on the stack");
@@ -124,7 +112,6 @@ static apr_status_t look(void *wanted)
 static void end_with_the_pool(void)
 {
     apr_pool_t *child;
-
     emptied = 0;
     expect(apr_pool_create(&child, pool) == APR_SUCCESS, "create");
     for (int round = 0; round < 3; round++) {
@@ -141,15 +128,12 @@ static void end_with_the_pool(void)
     apr_pool_destroy(child);
 }
 
-/* --- what is kept ---------------------------------------------------------------------------- */
-
 /* A pool that was large keeps no more than its allocator's max_free, and its first chunk. */
 static void max_free(apr_size_t most)
 {
     enum { FIRST = 32768 /* bytes at most */ };
     apr_allocator_t *allocator;
     apr_pool_t *large;
-
     expect(apr_allocator_create(&allocator) == APR_SUCCESS, "an allocator");
     apr_allocator_max_free_set(allocator, most);
     expect(apr_pool_create_ex(&large, NULL, NULL, allocator) == APR_SUCCESS, "a pool");
@@ -171,7 +155,6 @@ static void nodes(void)
 {
     apr_allocator_t *allocator;
     apr_memnode_t *node[20];
-
     expect(apr_allocator_create(&allocator) == APR_SUCCESS, "an allocator");
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < 20; i++) {
@@ -198,7 +181,6 @@ static void nodes(void)
 int main(int argc, char **argv)
 {
     int keeps = argc > 1 && strcmp(argv[1], "keep") == 0;
-
     expect(apr_initialize() == APR_SUCCESS, "initialize");
     expect(apr_pool_create(&pool, NULL) == APR_SUCCESS, "a pool");
     list = apr_bucket_alloc_create(pool);

@@ -4,8 +4,11 @@
 #ifndef APR_EXPECT_H
 #define APR_EXPECT_H
 
+#include <apr_general.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static inline void expect(int held, const char *what)
 {
@@ -20,7 +23,6 @@ static inline void expect(int held, const char *what)
 static inline struct reap_stats stats_of(apr_pool_t *pool)
 {
     struct reap_stats stats;
-
     expect(reapStats(apr_pool_reap(pool), &stats) == 0, "reapStats");
     return stats;
 }

@@ -7,10 +7,7 @@
 #include "apr_reap.h"
 
 #include <apr_allocator.h>
-#include <apr_general.h>
 #include <apr_strings.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "apr_expect.h" /* reap.h is weak, as apr_reap.h comes first */
 
@@ -18,7 +15,6 @@ static size_t resident_pages(void)
 {
     size_t size, resident = 0;
     FILE *statm = fopen("/proc/self/statm", "r");
-
     expect(statm && fscanf(statm, "%zu %zu", &size, &resident) == 2, "/proc/self/statm");
     fclose(statm);
     return resident;
@@ -28,7 +24,6 @@ static void free_singly(apr_pool_t *pool)
 {
     size_t before = stats_of(pool).live_objects;
     void *object[500];
-
     for (int round = 0; round < 200; round++) {
         for (int i = 0; i < 500; i++) memset(object[i] = apr_palloc(pool, 16 + (size_t)(i % 50) * 8), i, 16);
         for (int i = 0; i < 500; i++) expect(*(unsigned char *)object[i] == (i & 0xff), "contents");
@@ -43,7 +38,6 @@ static void free_singly(apr_pool_t *pool)
 static void resize(apr_pool_t *pool)
 {
     char *text = apr_prealloc(pool, NULL, 10);
-
     strcpy(text, "123456789");
     text = apr_prealloc(pool, text, 100000);
     expect(!strcmp(text, "123456789"), "grown");
@@ -61,7 +55,6 @@ static void texts_in_holes(apr_pool_t *pool)
     for (int length = 1020; length < 1030; length++) {
         apr_pool_clear(pool);
         char *hole = apr_palloc(pool, 1024), *behind = apr_pstrdup(pool, "behind");
-
         apr_pfree(pool, hole);
         char *text = apr_psprintf(pool, "%*d", length, 7);
         expect(strlen(text) == (size_t)length && text[length - 1] == '7', "a text as long as its object");
@@ -75,7 +68,6 @@ static void reap_of(apr_pool_t *pool)
     apr_pool_t *child, *grandchild;
     void *owner = NULL;
     char *object = apr_palloc(pool, 100);
-
     expect(apr_pool_create(&child, pool) == APR_SUCCESS, "child");
     expect(reapParent(apr_pool_reap(child)) == *apr_pool_reap(pool), "parent");
     expect(reapOf(object + 50, &owner) == 0 && owner == *apr_pool_reap(pool), "owner");
@@ -109,7 +101,6 @@ static apr_status_t make_late(void *pool)
 static void late_child(apr_pool_t *pool)
 {
     apr_pool_t *child;
-
     expect(apr_pool_create(&child, pool) == APR_SUCCESS, "child");
     apr_pool_cleanup_register(child, child, make_late, apr_pool_cleanup_null);
     apr_pool_destroy(child);
@@ -122,11 +113,9 @@ static void late_child(apr_pool_t *pool)
 static void lists_of_nodes(apr_allocator_t *allocator)
 {
     size_t before = 0;
-
     for (int round = 0; round < 1000; round++) {
         apr_memnode_t *last = apr_allocator_alloc(allocator, 60000);
         apr_memnode_t *first = apr_allocator_alloc(allocator, 60000);
-
         expect(first && last, "nodes");
         first->next = last;
         memset(last->first_avail, round, 60000);
@@ -139,7 +128,6 @@ static void lists_of_nodes(apr_allocator_t *allocator)
 static void misuse(const char *kind, apr_pool_t *pool, apr_pool_t *other)
 {
     char *object = apr_palloc(pool, 100);
-
     printf("%p\n", (void *)object);
     fflush(stdout);
     if (!strcmp(kind, "twice")) apr_pfree(pool, object), apr_pfree(pool, object);
@@ -191,7 +179,6 @@ static void limited(apr_pool_t *parent)
 static void everywhere(apr_pool_t *pool)
 {
     char *text = apr_prealloc_sized(pool, NULL, 77, 10), *place = text;
-
     expect(apr_reap_loaded() == (apr_pfree != NULL), "whether pools are reaps");
     strcpy(text, "123456789");
     text = apr_prealloc_sized(pool, text, 10, 1 << 16);
@@ -214,7 +201,6 @@ static void everywhere(apr_pool_t *pool)
 int main(int argc, char **argv)
 {
     apr_pool_t *pool, *other;
-
     expect(apr_initialize() == APR_SUCCESS, "initialize");
     expect(apr_pool_create(&pool, NULL) == APR_SUCCESS, "pool");
     expect(apr_pool_create(&other, NULL) == APR_SUCCESS, "other pool");

@@ -72,7 +72,6 @@ static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)
 {
     va_list args;
-
     va_start(args, format);
     vprintf(format, args);
     va_end(args);
@@ -134,7 +133,6 @@ static void forget_contents(struct pool *pool)
 static void make_pool(int parent)
 {
     int i = 0;
-
     while (i < POOLS && pools[i].state != FREE) i++;
     if (i == POOLS) return;
     struct pool *pool = &pools[i];
@@ -163,7 +161,6 @@ static void end_pool(int i, bool is_clear)
 {
     struct pool *pool = &pools[i];
     enum state before = pool->state;
-
     say("%s %u", is_clear ? "clear" : "destroy", pool->number);
     hold_line(i, 1);
     mark_below(i);
@@ -202,7 +199,6 @@ static size_t any_size(void)
 static void take_memory(struct pool *pool)
 {
     struct object *object = &pool->objects[any(OBJECTS)];
-
     look_at(object);
     object->size = any_size();
     object->fill = (unsigned char)any(256);
@@ -230,7 +226,6 @@ static void write_text(struct pool *pool)
     unsigned length = any(TEXT - 1), number = any(1000);
     const char *text = NULL;
     apr_off_t bytes = any(1u << 30);
-
     memset(long_text, 'a' + (int)any(26), length);
     long_text[length] = '\0';
     switch (any(9)) {
@@ -261,7 +256,6 @@ static int sum_pair(void *to, const char *key, const char *value)
 static void use_table(struct pool *pool)
 {
     unsigned sum = 0;
-
     if (!pool->table) pool->table = apr_table_make(pool->pool, (int)any(5));
     for (unsigned i = any(10); i > 0; i--)
         apr_table_set(pool->table, apr_psprintf(pool->pool, "key%u", any(20)), "value");
@@ -273,7 +267,6 @@ static void use_table(struct pool *pool)
 static void use_node(void)
 {
     unsigned i = any(NODES);
-
     if (nodes[i]) {
         check(*nodes[i]->first_avail == (char)('a' + i) && nodes[i]->endp[-1] == (char)('a' + i), "a node");
         nodes[i]->next = NULL;
@@ -294,7 +287,6 @@ static void look_at_brigade(apr_bucket_brigade *brigade)
     char text[2000];
     apr_size_t size = sizeof text;
     apr_off_t length;
-
     apr_brigade_length(brigade, 1, &length);
     apr_status_t status = apr_brigade_flatten(brigade, text, &size);
     unsigned sum = 0;
@@ -306,7 +298,6 @@ static void fill_brigade(struct pool *pool, apr_bucket_brigade *brigade)
 {
     static const char text[] = "what transient buckets show stays for ever";
     char *piece;
-
     switch (any(5)) {
     case 0: APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_transient_create(text, any(40), buckets)); break;
     case 1: APR_BRIGADE_INSERT_HEAD(brigade, apr_bucket_heap_create(text, 1 + any(40), NULL, buckets)); break;
@@ -322,7 +313,6 @@ static void fill_brigade(struct pool *pool, apr_bucket_brigade *brigade)
 static void split_brigade(apr_bucket_brigade **from, apr_bucket_brigade **to)
 {
     apr_bucket *bucket = NULL;
-
     if (apr_brigade_partition(*from, any(60), &bucket) != APR_SUCCESS || !bucket) return;
     if (bucket == APR_BRIGADE_SENTINEL(*from)) return;
     *to = *to ? apr_brigade_split_ex(*from, bucket, *to) : apr_brigade_split(*from, bucket);
@@ -331,7 +321,6 @@ static void split_brigade(apr_bucket_brigade **from, apr_bucket_brigade **to)
 static void use_brigade(struct pool *pool)
 {
     apr_bucket_brigade **place = &pool->brigades[any(BRIGADES)], **other = &pool->brigades[any(BRIGADES)];
-
     if (!*place) *place = apr_brigade_create(pool->pool, buckets);
     check((*place)->p == pool->pool, "a brigade's pool");
     switch (any(8)) {
@@ -364,7 +353,6 @@ static apr_status_t run_other(void *data);
 static void add_note(int i)
 {
     struct note *note = malloc(sizeof *note), *old = NULL;
-
     if (any(8) == 0) old = notes[any(NOTES)];
     *note = (struct note){++made_notes, i, pools[i].number, any(16), false};
     if (old && old->pool == i && old->pools_number == pools[i].number) note = old; /* registered twice */
@@ -381,7 +369,6 @@ static void add_note(int i)
 static void drop_note(int i)
 {
     const struct note *note = notes[any(NOTES)];
-
     if (!note || note->pool != i || note->pools_number != pools[i].number) return;
     say("drop %u", note->number);
     apr_pool_cleanup_kill(pools[i].pool, note, any(2) ? run : run_other);
@@ -390,7 +377,6 @@ static void drop_note(int i)
 static void run_note(int i)
 {
     struct note *note = notes[any(NOTES)];
-
     if (!note || note->pool != i || note->pools_number != pools[i].number) return;
     say("run: %d", apr_pool_cleanup_run(pools[i].pool, note, run));
 }
@@ -400,7 +386,6 @@ static void use_user_data(int i)
     static const char *const keys[] = {"one", "two", "three", "four"};
     const char *key = keys[any(4)];
     void *data;
-
     if (any(2)) {
         char *copy = apr_pstrdup(pools[i].pool, key);
         apr_pool_userdata_setn(keys[any(4)], copy, NULL, pools[i].pool);
@@ -436,7 +421,6 @@ static void act(const struct note *note)
 {
     int i = note->pool, other = any_live();
     bool stays = pools[i].state == CLEARED && !note->is_early;
-
     switch (note->kind) {
     case 0:
     case 1: use_contents(i); break;
@@ -484,7 +468,6 @@ static void step(void)
 {
     int i = any_live();
     unsigned what = any(40);
-
     if (i < 0 || what < 3)
         make_pool(what == 0 ? -1 : i);
     else if (what < 5)

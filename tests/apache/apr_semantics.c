@@ -2,19 +2,13 @@
 /* apr_semantics.c: main, and the life of pools: tree, order of cleanups, user data. */
 #include "apr_semantics.h"
 
-#include <apr_strings.h>
-
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 void section(const char *name) { say("--- %s", name); }
 
 void say(const char *format, ...)
 {
     va_list args;
-
     va_start(args, format);
     vprintf(format, args);
     va_end(args);
@@ -32,7 +26,6 @@ void must(apr_status_t status)
 apr_pool_t *pool_below(apr_pool_t *parent)
 {
     apr_pool_t *pool;
-
     must(apr_pool_create(&pool, parent));
     return pool;
 }
@@ -57,7 +50,6 @@ static void show_tree(void)
 {
     apr_pool_t *top = pool_below(NULL), *middle = pool_below(top), *leaf = pool_below(middle);
     apr_pool_t *global = apr_pool_parent_get(top);
-
     section("tree");
     say("top has a parent: %d; that one has: %d", global != NULL, apr_pool_parent_get(global) != NULL);
     say("parents right: %d", apr_pool_parent_get(leaf) == middle && apr_pool_parent_get(middle) == top);
@@ -78,7 +70,6 @@ static void show_unmanaged(void)
 {
     apr_pool_t *own, *core, *given, *below;
     apr_allocator_t *allocator;
-
     section("unmanaged");
     must(apr_pool_create_unmanaged(&own));
     must(apr_pool_create_core(&core));
@@ -104,7 +95,6 @@ static void show_unmanaged(void)
 static void show_ends(void)
 {
     apr_pool_t *pool = pool_below(NULL), *elder = pool_below(pool), *younger = pool_below(pool);
-
     section("order of an end");
     note(pool, "pool 1");
     note(pool_below(elder), "grandchild");
@@ -126,7 +116,6 @@ static void show_middle_child(void)
 {
     apr_pool_t *pool = pool_below(NULL), *child[5];
     static const char *const name[] = {"a", "b", "c", "d", "e"};
-
     section("children that go out of order");
     for (int i = 0; i < 5; i++) note(child[i] = pool_below(pool), name[i]);
     apr_pool_destroy(child[2]);
@@ -186,7 +175,6 @@ static apr_status_t fails(void *name)
 static void show_kill_and_run(void)
 {
     apr_pool_t *pool = pool_below(NULL);
-
     section("kill and run");
     say("null: %d", apr_pool_cleanup_null(pool));
     note(pool, "a");
@@ -293,7 +281,6 @@ static void show_late_pre_cleanups(void)
 static void show_pools_meanwhile(void)
 {
     apr_pool_t *pool = pool_below(NULL), *sibling = pool_below(pool), *child = pool_below(pool);
-
     section("cleanups that make and destroy pools");
     note(sibling, "sibling");
     apr_pool_cleanup_register(child, sibling, destroys_sibling, apr_pool_cleanup_null);
@@ -312,7 +299,6 @@ static void show_pools_meanwhile(void)
 static void get(apr_pool_t *pool, const char *key)
 {
     void *data = (void *)"unset";
-
     must(apr_pool_userdata_get(&data, key, pool));
     say("%s: %s", key, data ? (char *)data : "NULL");
 }
@@ -327,7 +313,6 @@ static void show_user_data(void)
 {
     apr_pool_t *pool = pool_below(NULL);
     char key[] = "key";
-
     section("user data");
     at_hand = pool;
     get(pool, "key");

@@ -10,6 +10,12 @@
 #include <apr_allocator.h>
 #include <apr_general.h>
 #include <apr_pools.h>
+#include <apr_strings.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Begins a section of the transcript. */
 void section(const char *name);

@@ -4,25 +4,16 @@
 
 #include <apr_network_io.h>
 #include <apr_portable.h>
-#include <apr_strings.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* In headers a macro, in the library a function as well, for programs compiled against old headers;
  * in parentheses it is the function. */
 extern void *(apr_pcalloc)(apr_pool_t *pool, apr_size_t size);
 
-/* --- allocators ------------------------------------------------------------------------------ */
-
 static void show_node(const apr_memnode_t *node)
 {
     const char *base = (const char *)node;
-
     say("node: index %u, first %ld, end %ld, next %d", node->index, (long)(node->first_avail - base),
         (long)(node->endp - base), node->next != NULL);
 }
@@ -30,7 +21,6 @@ static void show_node(const apr_memnode_t *node)
 static apr_memnode_t *use_node(apr_allocator_t *allocator, apr_size_t size)
 {
     apr_memnode_t *node = apr_allocator_alloc(allocator, size);
-
     show_node(node);
     memset(node->first_avail, 'n', (size_t)(node->endp - node->first_avail));
     node->first_avail += size; /* as users of nodes do */
@@ -42,7 +32,6 @@ static void show_nodes(apr_allocator_t *allocator)
     static const apr_size_t size[] = {0, 1, 4000, 8152, 8153, 12288, 81920, 200000, 3000000};
     enum { SIZES = sizeof size / sizeof size[0] };
     apr_memnode_t *list = NULL, *node;
-
     for (int i = 0; i < SIZES; i++) {
         say("align %lu: %lu", (unsigned long)size[i], (unsigned long)apr_allocator_align(allocator, size[i]));
         node = use_node(allocator, size[i]);
@@ -61,7 +50,6 @@ void show_allocators(void)
     apr_allocator_t *allocator;
     apr_thread_mutex_t *mutex;
     apr_pool_t *pool, *other;
-
     section("allocators");
     must(apr_allocator_create(&allocator));
     say("fresh: %d %d", apr_allocator_owner_get(allocator) != NULL,
@@ -85,8 +73,6 @@ void show_allocators(void)
     apr_pool_destroy(pool); /* and the allocator, which it owns */
 }
 
-/* --- memory ---------------------------------------------------------------------------------- */
-
 enum { OBJECTS = 2000, SIZES = 300 };
 
 /* Fills objects of many sizes, looks at all of them afterwards: sum of what was seen. */
@@ -94,7 +80,6 @@ static unsigned long fill_and_sum(apr_pool_t *pool)
 {
     unsigned char *object[OBJECTS];
     unsigned long sum = 0;
-
     for (unsigned i = 0; i < OBJECTS; i++) {
         object[i] = apr_palloc(pool, 1 + i % SIZES);
         memset(object[i], (int)(i & 0xff), 1 + i % SIZES);
@@ -114,10 +99,8 @@ static int all_zero(const char *object, size_t size)
 static void show_sizes(apr_pool_t *pool)
 {
     static const apr_size_t size[] = {0, 1, 7, 8, 9, 64, 8000, 8192, 9000, 100000, 5000000};
-
     for (size_t i = 0; i < sizeof size / sizeof size[0]; i++) {
         char *object = apr_palloc(pool, size[i]);
-
         memset(object, 'x', size[i]);
         say("%lu: aligned %d, zeroed %d %d", (unsigned long)size[i], (uintptr_t)object % 8 == 0,
             all_zero((apr_pcalloc)(pool, size[i]), size[i]), all_zero(apr_pcalloc(pool, size[i]), size[i]));
@@ -127,7 +110,6 @@ static void show_sizes(apr_pool_t *pool)
 static void show_debug_forms(void)
 {
     apr_pool_t *pool, *core, *unmanaged;
-
     must(apr_pool_create_ex_debug(&pool, NULL, NULL, NULL, "here:1"));
     must(apr_pool_create_core_ex_debug(&core, NULL, NULL, "here:2"));
     must(apr_pool_create_unmanaged_ex_debug(&unmanaged, NULL, NULL, "here:3"));
@@ -146,7 +128,6 @@ static void show_debug_forms(void)
 void show_memory(void)
 {
     apr_pool_t *pool = pool_below(NULL);
-
     section("memory");
     show_sizes(pool);
     for (int i = 0; i < 3; i++) {
@@ -157,18 +138,14 @@ void show_memory(void)
     show_debug_forms();
 }
 
-/* --- strings --------------------------------------------------------------------------------- */
-
 static void show_long_strings(apr_pool_t *pool)
 {
     static const int length[] = {0,   1,    30,   31,   32,   510,  511,    512,
                                  513, 1023, 1024, 8000, 8191, 8192, 100000, 3000000};
-
     for (size_t i = 0; i < sizeof length / sizeof length[0]; i++) {
         char *before = apr_psprintf(pool, "%s", "before");
         char *text = apr_psprintf(pool, "%*d", length[i], 7);
         char *after = apr_psprintf(pool, "%s", "after");
-
         say("%d: %lu, %lu blanks, %s, %s %s", length[i], (unsigned long)strlen(text),
             (unsigned long)strspn(text, " "), text + strspn(text, " "), before, after);
     }
@@ -184,7 +161,6 @@ static void show_formats(apr_pool_t *pool)
     apr_os_thread_t thread = apr_os_thread_current();
     const char *volatile no_text = NULL;
     char decimal[32];
-
     must(apr_sockaddr_info_get(&address, "127.0.0.1", APR_INET, 8080, 0, pool));
     say("%s", apr_psprintf(pool, "%pI %pA", address, &address->sa.sin.sin_addr));
     say("%s", apr_psprintf(pool, "%pB %pF %pS", &bytes, &offset, &size));
@@ -196,8 +172,6 @@ static void show_formats(apr_pool_t *pool)
     say("%s", apr_psprintf(pool, "%" APR_INT64_T_FMT " %" APR_SIZE_T_FMT, APR_INT64_C(-9000000000), size));
     say("empty: %lu", (unsigned long)strlen(apr_psprintf(pool, "%s", "")));
 }
-
-/* --- no more memory -------------------------------------------------------------------------- */
 
 static int aborts;
 
@@ -211,7 +185,6 @@ static void show_exhaustion(void)
 {
     apr_pool_t *pool, *child;
     volatile apr_size_t too_much = SIZE_MAX;
-
     section("exhaustion");
     must(apr_pool_create_ex(&pool, NULL, count_abort, NULL));
     must(apr_pool_create(&child, pool));
@@ -234,10 +207,8 @@ static void show_long_string_refused(void)
     struct rlimit limit = {.rlim_cur = 300 << 20, .rlim_max = 300 << 20};
     pid_t child = fork();
     int status;
-
     if (child == 0) {
         apr_pool_t *pool;
-
         must(apr_pool_create_ex(&pool, NULL, count_abort, NULL));
         setrlimit(RLIMIT_AS, &limit);
         say("NULL: %d", apr_psprintf(pool, "%*d", 900 << 20, 7) == NULL);
@@ -251,7 +222,6 @@ static void show_long_string_refused(void)
 void show_strings(void)
 {
     apr_pool_t *pool = pool_below(NULL);
-
     section("strings");
     show_long_strings(pool);
     show_formats(pool);

@@ -6,12 +6,6 @@
 #include <apr_time.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* --- before exec ----------------------------------------------------------------------------- */
 
 static apr_pool_t *exec_pool;
 
@@ -36,7 +30,6 @@ void show_exec(void)
 {
     apr_pool_t *elder, *younger, *unmanaged;
     pid_t child;
-
     section("cleanups before exec");
     exec_pool = pool_below(NULL);
     elder = pool_below(exec_pool);
@@ -58,8 +51,6 @@ void show_exec(void)
     apr_pool_destroy(exec_pool);
     apr_pool_destroy(unmanaged);
 }
-
-/* --- subprocesses ---------------------------------------------------------------------------- */
 
 enum behaviour { ENDS_AT_ONCE, SLEEPS, IGNORES_TERM, ENDS_LATE_ON_TERM, ENDS_SOON };
 
@@ -88,7 +79,6 @@ static void start(apr_pool_t *pool, apr_proc_t *process, enum behaviour behaviou
 {
     int ready[2];
     char byte;
-
     must(pipe(ready) ? APR_EGENERAL : APR_SUCCESS);
     memset(process, 0, sizeof *process);
     process->pid = fork();
@@ -110,13 +100,11 @@ static const char *coarsely(apr_time_t took)
 static void end_and_say(apr_pool_t *pool, apr_proc_t *process, int processes)
 {
     apr_time_t began = apr_time_now(), took;
-
     apr_pool_clear(pool);
     took = apr_time_now() - began;
     say("took %s", coarsely(took));
     for (int i = 0; i < processes; i++) {
         int there = kill(process[i].pid, 0) == 0;
-
         say("process %d: %s", i, there ? "runs" : "gone");
         if (!there) continue;
         kill(process[i].pid, SIGKILL);
@@ -128,7 +116,6 @@ static void show_one(const char *name, enum behaviour behaviour, apr_kill_condit
 {
     apr_pool_t *pool = pool_below(NULL);
     apr_proc_t process;
-
     say("%s:", name);
     start(pool, &process, behaviour, how);
     end_and_say(pool, &process, 1);
@@ -140,7 +127,6 @@ static void show_together(void)
 {
     apr_pool_t *pool = pool_below(NULL);
     apr_proc_t process[4];
-
     say("together:");
     start(pool, &process[0], SLEEPS, APR_KILL_ALWAYS);
     start(pool, &process[1], IGNORES_TERM, APR_KILL_AFTER_TIMEOUT);
@@ -163,8 +149,6 @@ void show_subprocesses(void)
     show_together();
 }
 
-/* --- threads --------------------------------------------------------------------------------- */
-
 enum { THREADS = 4, ROUNDS = 2000 };
 
 static atomic_uint ended;
@@ -181,7 +165,6 @@ static void *APR_THREAD_FUNC make_children(apr_thread_t *self, void *parent)
     (void)self;
     for (unsigned i = 0; i < ROUNDS; i++) {
         apr_pool_t *child = pool_below(parent), *grandchild = pool_below(child);
-
         memset(apr_palloc(grandchild, 50 + i % 1000), 'g', 50 + i % 1000);
         apr_pool_cleanup_register(grandchild, &ended, count_end, apr_pool_cleanup_null);
         if (i % 2) apr_pool_clear(child);
@@ -195,7 +178,6 @@ void show_threads(void)
     apr_pool_t *keeper = pool_below(NULL), *parent = pool_below(NULL);
     apr_thread_t *thread[THREADS];
     apr_status_t status;
-
     section("threads");
     for (int i = 0; i < THREADS; i++)
         must(apr_thread_create(&thread[i], NULL, make_children, parent, keeper));
@@ -206,12 +188,9 @@ void show_threads(void)
     apr_pool_destroy(keeper);
 }
 
-/* --- APR's beginning and end ----------------------------------------------------------------- */
-
 void show_counted_initialization(void)
 {
     apr_pool_t *pool, *global, *unmanaged;
-
     section("initialization");
     say("ended: %d", apr_pool_create_unmanaged(&unmanaged) == APR_ENOPOOL && !unmanaged);
     must(apr_pool_initialize());

@@ -11,8 +11,6 @@ need_file "$httpd_libs/libreap-apr.so" libreap-apr
 lib=$httpd_libs/libreap-apr.so
 names='^apr_(pool_|allocator_|palloc|pcalloc|psprintf|pvsprintf)'
 
-# --- what is exported --------------------------------------------------------------------------
-
 apr=$(LD_LIBRARY_PATH=$httpd_libs ldd "$lib" | awk '$1 ~ /^libapr-1\.so/ { print $3 }')
 [ -e "$apr" ] || fail "libreap-apr is not linked to libapr"
 exported() { nm -D --defined-only "$1" | awk '{ print $3 }' | sort -u; }
@@ -31,8 +29,6 @@ done
 readelf -dW "$lib" | grep -q 'NEEDED.*\[libreap\.so\.' || fail "libreap.so is not needed"
 ! readelf -VW "$lib" | grep -q 'Version definition' || fail "libreap-apr defines a version node"
 echo "$(wc -l <"$tmp/wanted") names of libapr, and 3 of ours"
-
-# --- what binds to it --------------------------------------------------------------------------
 
 ! lacks_file "$APACHE2" apache2 "what binds to libreap-apr in it" || exit 0
 httpd_prepare "$tmp" event

@@ -4,12 +4,10 @@
  * makes and another destroys, pools that many use for the first time, and forks in the middle of it. A
  * process that has threads gets one that purges, also after a fork. Run under libreap-apr only.
  */
-#include <apr_general.h>
 #include <apr_pools.h>
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,7 +32,6 @@ static apr_status_t count_end(void *pool)
 static apr_pool_t *child_of(apr_pool_t *above)
 {
     apr_pool_t *pool;
-
     expect(apr_pool_create(&pool, above) == APR_SUCCESS, "create");
     apr_pool_cleanup_register(pool, pool, count_end, apr_pool_cleanup_null);
     atomic_fetch_add(&made, 1);
@@ -44,7 +41,6 @@ static apr_pool_t *child_of(apr_pool_t *above)
 static void fill(apr_pool_t *pool, unsigned seed)
 {
     unsigned char *object[20];
-
     for (unsigned i = 0; i < 20; i++) {
         object[i] = apr_palloc(pool, 1 + seed % 500);
         *object[i] = (unsigned char)(seed + i);
@@ -55,10 +51,8 @@ static void fill(apr_pool_t *pool, unsigned seed)
 static void *churn(void *arg)
 {
     unsigned seed = (unsigned)(uintptr_t)arg;
-
     for (int i = 0; i < ROUNDS || time(NULL) < over; i++) {
         apr_pool_t *pool = child_of(parent), *other;
-
         seed = seed * 1103515245 + 12345;
         fill(pool, seed >> 8);
         fill(child_of(pool), seed >> 9);
@@ -68,8 +62,6 @@ static void *churn(void *arg)
     }
     return NULL;
 }
-
-/* --- the thread that purges -------------------------------------------------------------------- */
 
 static int has_purge_thread(void)
 {
@@ -96,7 +88,6 @@ static void *wait_for_end(void *arg)
 static void expect_purge_thread(void)
 {
     pthread_t second;
-
     expect(!has_purge_thread(), "a process of one thread has none that purges");
     expect(pthread_create(&second, NULL, wait_for_end, NULL) == 0, "thread");
     pthread_detach(second);
@@ -114,7 +105,6 @@ static void look_for_purge_thread(int generations)
 {
     int status;
     pid_t child = fork();
-
     if (child == 0) {
         alarm(100);
         expect_purge_thread();
@@ -124,8 +114,6 @@ static void look_for_purge_thread(int generations)
     expect(waitpid(child, &status, 0) == child && status == 0, "a child with threads");
 }
 
-/* --- forks --------------------------------------------------------------------------------------- */
-
 /* In a child of fork: every list whole, every lock free. What other threads were just destroying
  * stays half destroyed, so the parent itself is left alone. */
 static void use_in_child(void)
@@ -133,7 +121,6 @@ static void use_in_child(void)
     alarm(100);
     for (unsigned i = 0; i < 100; i++) {
         apr_pool_t *pool = child_of(parent);
-
         fill(pool, i);
         if (i % 2) apr_pool_destroy(pool);
     }
@@ -146,7 +133,6 @@ static void fork_meanwhile(void)
     for (int i = 0; i < FORKS || time(NULL) < over; i++) {
         int status;
         pid_t child = fork();
-
         if (child == 0) use_in_child();
         expect(waitpid(child, &status, 0) == child && status == 0, "a forked child");
     }
@@ -157,7 +143,6 @@ static void look_while_forking(void)
 {
     const struct timespec moment = {0, 2000000};
     unsigned long before = made;
-
     nanosleep(&moment, NULL);
     expect(made - before <= THREADS, "the lists' locks are held around fork");
 }
@@ -180,7 +165,6 @@ static void *make_first_children(void *arg)
 static void use_first(void)
 {
     pthread_t thread[2];
-
     pthread_barrier_init(&begin, NULL, 3);
     pthread_barrier_init(&end, NULL, 3);
     for (uintptr_t i = 0; i < 2; i++)
@@ -200,7 +184,6 @@ static void use_first(void)
 int main(void)
 {
     pthread_t thread[THREADS];
-
     pthread_atfork(look_while_forking, NULL, NULL); /* the first: so what is prepared is prepared before it */
     expect(apr_initialize() == APR_SUCCESS, "initialize");
     /* its allocator has no mutex */

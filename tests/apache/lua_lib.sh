@@ -9,12 +9,8 @@ need_file "$lua_module" mod_reap_lua
 httpd_require
 base=/lua/
 
-# --- scripts --------------------------------------------------------------------------------------
-
 # script NAME LINE: a script of one line. Not by echo, which may expand what is Lua's.
 script() { printf '%s\n' "$2" >"$lua/$1.lua"; }
-
-# --- asking ---------------------------------------------------------------------------------------
 
 expect_status() { expect "$1" "$status" "$path: status"; }
 
@@ -36,8 +32,6 @@ ask_failing() {
     ask hello.lua
     expect_status 200
 }
-
-# --- all of it ------------------------------------------------------------------------------------
 
 # lua_run stock|reaps-MPM
 lua_run() {

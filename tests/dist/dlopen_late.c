@@ -6,8 +6,6 @@
 #include "support/expect.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The fillers that could be opened; the first refusal's words to *why. */
 static int fill(char **files, char *why, size_t size)

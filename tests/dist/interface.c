@@ -15,8 +15,6 @@ _Static_assert(sizeof(struct reap_front) == 32, "is compiled into programs");
 _Static_assert(sizeof(struct hoard_stats) == 96, "grows only with a new soname");
 _Static_assert(sizeof(struct hoard_class) == 48, "grows only with a new soname");
 
-/* --- figure 6.1 ------------------------------------------------------------------------------ */
-
 /* Four objects bumped out of a chunk; the third is freed onto the heap, where it is found again. */
 static void figure_6_1(void)
 {
@@ -33,8 +31,6 @@ static void figure_6_1(void)
     reapDestroy(&r);
     EXPECT(r == NULL);
 }
-
-/* --- figure 6.2(a) --------------------------------------------------------------------------- */
 
 /* Like a region: everything at once, and regions in regions. */
 static void regions(void)

@@ -22,7 +22,6 @@ done
 same=$(cd "$srcdir/lib" && ls */*.[ch] | sed 's,.*/,,' | sort | uniq -d)
 [ -z "$same" ] || wrong "more than one file has the name of: $same"
 
-# --- includes, as "file header" ---------------------------------------------------------------
 (cd "$srcdir" && grep -E '^ *# *include *[<"][a-z0-9_/]*\.h[>"]' lib/*/*.[ch] tools/*/*.[ch] apache_module/*/*.[ch] /dev/null) |
     sed 's,: *# *include *.\(.*\).$, \1,' >"$tmp/includes"
 (cd "$srcdir" && ls lib/*/*.h include/*.h) >"$tmp/headers"
@@ -39,7 +38,6 @@ $2 ~ /\// && $2 in ours { edges++; if (rank[folder($2)] > rank[folder($1)]) wron
 $2 !~ /\// && !($2 in ours) && $2 in base { wrong($1 " includes " $2 " without its folder: " base[$2]) }
 END { print edges + 0 " includes by path"; exit bad || !edges || !outside || !alone }' "$tmp/order" "$tmp/headers" "$tmp/includes" || bad=1
 
-# --- object files, as "who whom symbol" --------------------------------------------------------
 for folder in $(cat "$tmp/order"); do
     [ "$folder" = libc ] && continue # its names are those of libc
     for source in "$srcdir/lib/$folder"/*.c; do
@@ -58,7 +56,6 @@ rank[b] > rank[a] { print $1 " needs " $3 " of " $2 ", of a higher layer"; bad =
 END { exit bad }' "$tmp/order" "$tmp/needs" || bad=1
 awk '{ print $1, $2 }' "$tmp/needs" | sort -u >"$tmp/edges"
 tsort "$tmp/edges" >/dev/null 2>"$tmp/cycles" || { wrong "object files need each other:"; sed 's/^tsort: //' "$tmp/cycles"; }
-# --- the files of a folder, and names of static functions ------------------------------------------
 mkdir -p "$tmp/lib/heap"
 printf '* `heap/`: `low`,\n  `high`\n' >"$tmp/lib/README.md"
 printf 'int low(void)\n{\n    return high();\n}\nstatic int take(void) { return 0; }\n' >"$tmp/lib/heap/low.c"

@@ -6,7 +6,6 @@
 . "${srcdir:-.}/tests/support/script.sh"
 cd "$srcdir" || exit 99
 
-# --- modules ----------------------------------------------------------------------------------
 sed -n 's,^| `\(\(tools/\)*[a-z]*/[a-z0-9_][a-z0-9_-]*\)` | \(.*\) |$,\1 \3,p' tests/README.md | tr -d '`,' >"$tmp/table"
 [ -s "$tmp/table" ] || { echo "tests/README.md has no table of modules"; exit 99; }
 cut -d' ' -f1 "$tmp/table" | sort >"$tmp/listed"
@@ -14,7 +13,6 @@ ls lib/*/*.[ch] tools/ask/*.[ch] tools/common/*.[ch] | sed 's,^lib/,,; s,\.[ch]$
 diff "$tmp/modules" "$tmp/listed" | sed -n 's/^< /tests\/README.md lacks /p; s/^> /tests\/README.md has, once too often: /p' >"$tmp/diff"
 [ ! -s "$tmp/diff" ] || { cat "$tmp/diff"; bad=1; }
 
-# --- tests ------------------------------------------------------------------------------------
 # A rule's list, of all .am files: "list VARIABLES" prints each word of it.
 list() {
     cat tests/*.am tests/*/*.am | sed -e ':a' -e '/\\$/{N;s/\\\n//;ba' -e '}' |
@@ -42,7 +40,6 @@ same=$(sed 's,.*/,,' "$tmp/run" | sort | uniq -d)
 twice=$(words TESTS | sort -u | comm -12 - "$tmp/system")
 [ -z "$twice" ] || wrong "in TESTS and in SYSTEM_TESTS:" $twice
 
-# --- what is shortened ------------------------------------------------------------------------
 for source in $(grep -lE '\b(steps_of|shorter)\(|REAP_TEST_SHORT' $(find tests -name '*.c' -o -name '*.sh') |
     grep -v -e '^tests/support/' -e '/table\.sh$'); do
     test=${source%.c}

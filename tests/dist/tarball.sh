@@ -1,10 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # make dist twice, by another umask and after the files were touched, gives the same bytes; and another time does not.
-build=$(realpath "${top_builddir:-.}")
-tmp=$(mktemp -d) || exit 99
+. "${srcdir:-.}/tests/support/script.sh"
 name=tarball-test # apart from what make dist makes
-trap 'rm -rf "$tmp"; cd "$build" && { [ ! -d $name ] || chmod -R u+w $name; } && rm -rf $name $name.tar.gz' EXIT
+at_exit='cd "$build" && { [ ! -d $name ] || chmod -R u+w $name; } && rm -rf $name $name.tar.gz'
 tar --version 2>/dev/null | grep -q GNU || { echo "skipped: no GNU tar here"; exit 77; }
 unset MAKEFLAGS MFLAGS MAKELEVEL
 
@@ -13,7 +12,6 @@ pack() {
     (umask "$2" && env ${3:+"$3"} make -s -C "$build" dist distdir=$name >"$tmp/said" 2>&1) && mv "$build/$name.tar.gz" "$tmp/$1" ||
         { echo "make dist fails"; tail -n 20 "$tmp/said"; exit 1; }
 }
-bad=0
 pack one 022
 sleep 1 # another second
 pack two 077

@@ -2,18 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # The judge of growth of make soak: series that grow are growth, and flat ones are not, however noisy (growth_judge.py). It needs
 # no server. A judge that says always the same, or looks at less, is seen.
-srcdir=${srcdir:-.}
-. "${srcdir:-.}/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
 need python3
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
 python3 -B "$srcdir/tests/endurance/growth_judge.py" || exit 1
 cp "$srcdir/tests/endurance/growth_judge.py" "$tmp"
 while read -r edit; do
     sed "$edit" "$srcdir/tests/endurance/endurance.py" >"$tmp/endurance.py"
-    cmp -s "$srcdir/tests/endurance/endurance.py" "$tmp/endurance.py" && { echo "nothing was edited: $edit"; bad=1; }
-    python3 -B "$tmp/growth_judge.py" >"$tmp/told" 2>&1 && { echo "not seen: $edit"; bad=1; }
+    cmp -s "$srcdir/tests/endurance/endurance.py" "$tmp/endurance.py" && wrong "nothing was edited: $edit"
+    python3 -B "$tmp/growth_judge.py" >"$tmp/told" 2>&1 && wrong "not seen: $edit"
     grep -q '^wrong: ' "$tmp/told" || { cat "$tmp/told"; bad=1; }
 done <<'EOF'
 s/return d > c .*/return True/

@@ -8,13 +8,8 @@
  *     cancel misuse     a line and an abort, also by a thread that is to be cancelled
  */
 #include <malloc.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "hoard.h"
 #include "reap.h"
@@ -57,8 +52,6 @@ static void reaps(void)
     reapReport(&shared, null);
     reapDestroy(&reap);
 }
-
-/* --- a thread that waits for one that stands still in a part ----------------------------------- */
 
 static void *between;
 static _Atomic int other; /* 1: the other thread runs; 2: it is to end; 3: it does */

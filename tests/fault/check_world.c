@@ -8,7 +8,6 @@
 
 #include "heap/heap.h"
 
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

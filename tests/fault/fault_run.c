@@ -72,8 +72,6 @@ static void choose(const char *list)
     }
 }
 
-/* --- in the program ---------------------------------------------------------------------------------- */
-
 /* Which of the calls are asked about; the listener's descriptor. */
 static int install_filter(void)
 {
@@ -127,8 +125,6 @@ static void become(int socket, char **argv)
     execvp(argv[0], argv);
     _exit(98);
 }
-
-/* --- what fails --------------------------------------------------------------------------------------- */
 
 static struct {
     unsigned long after, times;    /* the plan */
@@ -190,8 +186,6 @@ static bool answer_all(int listener)
         if (time(NULL) > end) return false;
     }
 }
-
-/* --- all runs ----------------------------------------------------------------------------------------- */
 
 static int run_once(char **argv)
 {

@@ -60,8 +60,6 @@ unsigned long faults_injected(void) { return injected; }
 
 unsigned long faults_asked(void) { return asked; }
 
-/* --- which one fails -------------------------------------------------------------------------------- */
-
 static bool by_chance(unsigned one_in)
 {
     static __thread uint64_t state;
@@ -84,8 +82,6 @@ static bool fails(enum fault_call call, size_t size)
     errno = plan.error != 0 ? plan.error : kinds[call].error;
     return true;
 }
-
-/* --- what was not unmapped -------------------------------------------------------------------------- */
 
 enum { LEFT_MAX = 4096, PAGE_SIZE = 4096, PAGES_AT_ONCE = 1024 };
 static struct {
@@ -134,8 +130,6 @@ size_t faults_left_resident(void)
     left_count = 0;
     return bytes;
 }
-
-/* --- the calls -------------------------------------------------------------------------------------- */
 
 WRAP(void *, mmap, void *hint, size_t size, int access, int flags, int fd, off_t offset)
 {

@@ -6,12 +6,8 @@
  */
 #include "fuzz_ops.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <string.h>
 #include <wchar.h>
-
-/* --- the model ------------------------------------------------------------------------------- */
 
 enum { TEXT = 5000, ROOM_MIN = 64, LONG = 1 << 20 };
 
@@ -165,8 +161,6 @@ static void end_text(struct growth *growth, int result, const void *text)
     fill_growth(growth);
 }
 
-/* --- appending ------------------------------------------------------------------------------- */
-
 static const char *text_of(size_t length)
 {
     static __thread char text[TEXT + 1];
@@ -288,8 +282,6 @@ void do_cut(const struct record *rec)
     builder->is.length = object->filled;
     builder->is_cut = true;
 }
-
-/* --- finishing ------------------------------------------------------------------------------- */
 
 /* It is an object as others are from now on. */
 static void finished(struct growth *growth, char *data)

@@ -3,12 +3,10 @@
 # Random calls beside a model (tests/fuzz/README.md): always the same programs first, then others each time, with one
 # thread and with several, and with the options that take other code: a few of each, or for a minute in all where
 # REAP_TEST_SHORT is empty. FUZZ_CHECK_SECONDS: 60.
-program=${top_builddir:-.}/tests/fuzz/fuzz
+. "${srcdir:-.}/tests/support/script.sh"
+program=$build/tests/fuzz/fuzz
 seconds=${FUZZ_CHECK_SECONDS:-60}
 seed=${FUZZ_SEED:-$(($(date +%s) * 1000))}
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
 
 # play OPTIONS SHARE ARGUMENT...: programs for so many hundredths of the time, or a few
 play() {
@@ -35,7 +33,6 @@ fixed() {
 }
 
 # A program that fails is saved below the build, wherever one stands. With no time at all each one fails.
-program=$(realpath "$program") || exit 99
 mkdir "$tmp/here" && cd "$tmp/here" || exit 99
 "$program" --seed 1 --limit 0 --shrink-seconds 0 >"$tmp/log" 2>&1 && { cat "$tmp/log"; exit 1; }
 saved=$(sed -n 's/^saved as //p' "$tmp/log")

@@ -3,6 +3,11 @@
 #ifndef FUZZ_OPS_H
 #define FUZZ_OPS_H
 
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "fuzz.h"
 
 typedef void op_fn(const struct record *rec);

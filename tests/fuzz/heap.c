@@ -2,10 +2,7 @@
 /* heap.c: malloc and its family, and hoard.h's calls. Compiled with -fno-builtin: calls stay calls. */
 #include "fuzz_ops.h"
 
-#include <errno.h>
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
 
 #if FUZZ_SANITIZED
 #define malloc hoard_malloc
@@ -146,8 +143,6 @@ void heap_strdup(const struct record *rec)
     end(object, at, size + 1, 16);
 }
 
-/* --- freeing and resizing, of reaps' objects too --------------------------------------------- */
-
 /* Returns true if it acts at once, and not only when the reap looks. */
 static bool acts_at_once(const struct object *object)
 {
@@ -266,8 +261,6 @@ void heap_trim(const struct record *rec)
     else
         hoard_trim(rec->size);
 }
-
-/* --- hoard.h ---------------------------------------------------------------------------------- */
 
 static void *hoards_block(const struct record *rec, size_t size, size_t *alignment)
 {

@@ -3,8 +3,6 @@
  * how many reaps and slots there are, the others are records. */
 #include "fuzz_ops.h"
 
-#include <string.h>
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { HEADER = 8, RECORDS = 4000 };

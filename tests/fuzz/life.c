@@ -2,10 +2,6 @@
 /* life.c: names, functions at the end, marks, limits; and looking at all of a reap. */
 #include "fuzz_ops.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* --- names ----------------------------------------------------------------------------------- */
 
 void do_name(const struct record *rec)

@@ -3,17 +3,12 @@
  * process of its own, so that the parent sees crashes and hangs, too. README.md tells what it is asked. */
 #include "fuzz_ops.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 static struct {
     uint64_t seed;

@@ -2,13 +2,8 @@
 /* misuse.c: mistakes, in forked children, which must end with a line that names the call and the pointer. */
 #include "fuzz_ops.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #if FUZZ_SANITIZED
 #define free hoard_free
@@ -16,8 +11,6 @@
 #else
 #define FREE "free"
 #endif
-
-/* --- pointers to nothing that lives ---------------------------------------------------------- */
 
 enum { WILD_KINDS = 10 };
 
@@ -53,8 +46,6 @@ static bool is_alive(const void *pointer, const struct node *node)
     }
     return false;
 }
-
-/* --- mistakes -------------------------------------------------------------------------------- */
 
 enum { MISTAKES = 10 };
 

@@ -2,9 +2,6 @@
 /* model.c: what must be where. */
 #include "fuzz_ops.h"
 
-#include <errno.h>
-#include <string.h>
-
 #if !FUZZ_PUBLIC
 #include "reap/handle.h"
 #include "reap/validate.h"

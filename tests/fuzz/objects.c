@@ -2,9 +2,7 @@
 /* objects.c: calls that make, free and look at objects of reaps. */
 #include "fuzz_ops.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <string.h>
 
 /* --- allocation ------------------------------------------------------------------------------ */
 

@@ -4,9 +4,6 @@
 
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 __thread struct world *me;
 bool fuzz_verbose, fuzz_all, fuzz_threaded, fuzz_libfuzzer;
@@ -14,8 +11,6 @@ _Atomic(uint32_t) *fuzz_progress;
 __thread const char *fuzz_running = "nothing";
 
 static struct world worlds[THREADS] __attribute__((aligned(128)));
-
-/* --- saying ---------------------------------------------------------------------------------- */
 
 /* By write, so that nothing is allocated. */
 void say(const char *format, ...)
@@ -49,8 +44,6 @@ void failed(const char *file, int line, const char *format, ...)
     if (write(STDERR_FILENO, text, (size_t)n) < 0 || fuzz_libfuzzer) abort();
     _exit(3);
 }
-
-/* --- running --------------------------------------------------------------------------------- */
 
 static void run_record(const struct record *rec)
 {

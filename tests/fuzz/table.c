@@ -2,8 +2,6 @@
 /* table.c: the operations, and programs from seeds. */
 #include "fuzz_ops.h"
 
-#include <stdlib.h>
-
 const struct op ops[] = {
     /* name, group, weight, flags, what it does, what is looked at afterwards */
     {"nothing", BASIC, 0, NESTED, NULL, NULL},
@@ -92,8 +90,6 @@ const struct op ops[] = {
     {"misuse", WRONG, 1, ALONE, do_misuse, NULL},
 };
 const unsigned op_count = sizeof ops / sizeof ops[0];
-
-/* --- programs from seeds --------------------------------------------------------------------- */
 
 static uint64_t next(uint64_t *state)
 {

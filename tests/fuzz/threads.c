@@ -11,13 +11,8 @@
  */
 #include "fuzz_ops.h"
 
-#include <errno.h>
 #include <malloc.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #if FUZZ_SANITIZED
 #define free hoard_free

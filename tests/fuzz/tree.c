@@ -2,9 +2,6 @@
 /* tree.c: reaps begin, change their parent, and end. */
 #include "fuzz_ops.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 /* --- creating -------------------------------------------------------------------------------- */

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* input_ask.c: reap-ask's protocol. The first byte chooses: the line of a question, as the listener passes it
  * on; or bytes on the socket itself, in pieces, by a client that reads all, a little, or nothing. */
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "inputs/inputs.h"
 #include "reap.h"

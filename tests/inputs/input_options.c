@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* input_options.c: REAP_OPTIONS. The first byte chooses: a list of options, or a topology. What was read is
  * shown again, and what is shown must be read without complaint. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/options.h"
 #include "inputs/inputs.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* input_query.c: the query of reap-status: which form it asks for. */
-#include <stdlib.h>
 
 #include "form.h"
 #include "inputs/inputs.h"

@@ -4,13 +4,8 @@
  * a block's events and makes its sum right again, so that what is behind the sums is reached.
  */
 #include <lz4.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "inputs/inputs.h"
 #include "lives.h"

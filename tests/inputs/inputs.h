@@ -4,8 +4,13 @@
 #ifndef INPUTS_H
 #define INPUTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 extern const char *const input_name; /* as in NAME.corpus */
 

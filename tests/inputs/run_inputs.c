@@ -8,11 +8,6 @@
  * A line with # is a remark.
  */
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "inputs/inputs.h"
 

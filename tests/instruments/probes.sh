@@ -2,20 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # The USDT probes are in both libraries, all of them, each with its arguments and of the provider reap; and a
 # tracer (gdb) that stops at one finds there what the page says.
-srcdir=${srcdir:-.}
-builddir=${top_builddir:-.}
-. "${srcdir:-.}/tests/support/needs.sh"
-grep -q '^#define REAP_PROBES 1' "$builddir/config.h" || { absent probes; exit 77; }
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
+. "${srcdir:-.}/tests/support/script.sh"
+grep -q '^#define REAP_PROBES 1' "$build/config.h" || { absent probes; exit 77; }
 
 sed -n 's/^\.BI \([a-z_]*\)(\(.*\)/\1 \2/p' "$srcdir/doc/libreap-malloc.7" |
     awk '{ name = $1; $1 = ""; print name, gsub(/,/, "") + 1 }' | sort >"$tmp/promised"
 [ "$(wc -l <"$tmp/promised")" -gt 10 ] || wrong "the page could not be read"
 for lib in libreap libreap-malloc; do
-    readelf -nW "$builddir/.libs/$lib.so" | awk '
+    readelf -nW "$build/.libs/$lib.so" | awk '
         /Provider:/ { provider = $NF }
         $1 == "Name:" { name = $2 }
         $1 == "Arguments:" { if (provider == "reap") print name, NF - 1 }' | sort -u >"$tmp/probes"
@@ -24,10 +18,10 @@ done
 
 # misuses twice: the one misuse, seen from outside, and nothing on the fast path.
 if ! lacks gdb "reap:misuse in gdb"; then
-    gdb -q -nx -batch -ex "set environment LD_PRELOAD $(realpath "$builddir")/.libs/libreap-malloc.so" \
+    gdb -q -nx -batch -ex "set environment LD_PRELOAD $build/.libs/libreap-malloc.so" \
         -ex 'set startup-with-shell off' -ex 'set breakpoint pending on' -ex 'break -probe-stap reap:misuse' \
         -ex run -ex 'printf "seen %s: %s\n", $_probe_arg0, $_probe_arg2' -ex kill \
-        --args "$builddir/tests/security/misuses" twice small >"$tmp/gdb" 2>&1 </dev/null
+        --args "$build/tests/security/misuses" twice small >"$tmp/gdb" 2>&1 </dev/null
     if grep -qE 'Could not trace|ptrace: ' "$tmp/gdb"; then
         echo "skipped: gdb may not trace here: reap:misuse in gdb"
     else

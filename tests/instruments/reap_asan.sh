@@ -2,33 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # Under AddressSanitizer every mistake that tests/instruments/reap_asan knows must be found, with the places where the
 # object was allocated and freed, and what is no mistake must not.
-program=${top_builddir:-.}/tests/instruments/reap_asan
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
+. "${srcdir:-.}/tests/support/script.sh"
+program=$build/tests/instruments/reap_asan
 ASAN_OPTIONS=detect_leaks=0:fast_unwind_on_malloc=0
 export ASAN_OPTIONS
-bad=0
 runs=0
 
 # finds OPTIONS MISTAKE TEXT...: the mistake is reported in lines that have each text
 finds() {
     runs=$((runs + 1))
     options=$1 mistake=$2
-    REAP_OPTIONS=$options "$program" "$mistake" >"$tmp/log" 2>&1 && { complain "not found"; return; }
+    REAP_OPTIONS=$options "$program" "$mistake" >"$tmp/said" 2>&1 && { wrong "$options $mistake: not found"; return; }
     shift 2
-    for text; do grep -q "$text" "$tmp/log" || complain "no word of '$text'"; done
-}
-
-complain() {
-    echo "$options $mistake: $1"
-    cat "$tmp/log"
-    bad=1
+    for text; do grep -q "$text" "$tmp/said" || wrong "$options $mistake: no word of '$text'"; done
 }
 
 error="ERROR: AddressSanitizer"
 for options in stats=0 bypass=1,harden=1; do
-    mistake=nothing_wrong
-    REAP_OPTIONS=$options "$program" nothing_wrong >"$tmp/log" 2>&1 || complain "something found"
+    REAP_OPTIONS=$options "$program" nothing_wrong >"$tmp/said" 2>&1 || wrong "$options: something found"
     for mistake in just_past_the_end past_a_large_one past_the_end past_whole_units; do
         finds $options $mistake "$error" "in $mistake" "allocated by thread" "in reap"
     done

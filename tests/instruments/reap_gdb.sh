@@ -1,12 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What lib/reap-gdb.py shows of a stopped program is what the library itself reports.
-srcdir=${srcdir:-.}
-program=${top_builddir:-.}/tests/instruments/reap_gdb
-. "${srcdir:-.}/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
+program=$build/tests/instruments/reap_gdb
 need gdb
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
 gdb -nx -batch -ex 'python print("python")' 2>&1 | grep -q '^python$' || { absent "gdb with Python"; exit 77; }
 
 # run OPTIONS: what the program and the commands print, in turn
@@ -21,9 +18,7 @@ run() {
     awk -v n=0 -v to="$tmp/part" '/^---$/ { n++; next } { print > (to n) }' "$tmp/log"
 }
 
-bad=0
-wrong() { echo "wrong: $*"; bad=1; }
-has() { grep -qE "$1" "$tmp/part3" || wrong "$options: no '$1'"; }
+shows() { grep -qE "$1" "$tmp/part3" || wrong "$options: no '$1'"; }
 for options in stats=0 bypass=1; do
     rm -f "$tmp"/part*
     run $options
@@ -31,16 +26,16 @@ for options in stats=0 bypass=1; do
     [ "$(wc -l <"$tmp/reported")" = 6 ] || wrong "$options: $(wc -l <"$tmp/reported") reaps are reported"
     diff "$tmp/reported" "$tmp/part1" || wrong "$options: reap"
     grep -v "^0x" "$tmp/reported" | diff - "$tmp/part2" || wrong "$options: reap connection"
-    has '^0x[0-9a-f]+: object 0x[0-9a-f]+, in connection 0x'
-    has '^0x[0-9a-f]+: object 0x[0-9a-f]+, 20 bytes into it, in connection 0x'
-    [ $options = bypass=1 ] || has '^0x[0-9a-f]+: freed 0x[0-9a-f]+, in connection 0x'
-    has '^0x[0-9a-f]+: object 0x[0-9a-f]+, in request 0x'
-    has '^0x[0-9a-f]+ is in no reap'
-    has '^0x[0-9a-f]+ is not a live reap'
-    has '= reap connection 0x[0-9a-f]+: 2 objects, 224 bytes, '
-    has '^heap [0-9]+: [0-9]+ superblocks of 8192 bytes, [0-9]+ live'
-    has '^heap [0-9]+: 1 superblocks of 112 bytes, [1-9][0-9]* live'
-    has '^heap [0-9]+: 1 superblocks of 22784 bytes, 68352 live'
+    shows '^0x[0-9a-f]+: object 0x[0-9a-f]+, in connection 0x'
+    shows '^0x[0-9a-f]+: object 0x[0-9a-f]+, 20 bytes into it, in connection 0x'
+    [ $options = bypass=1 ] || shows '^0x[0-9a-f]+: freed 0x[0-9a-f]+, in connection 0x'
+    shows '^0x[0-9a-f]+: object 0x[0-9a-f]+, in request 0x'
+    shows '^0x[0-9a-f]+ is in no reap'
+    shows '^0x[0-9a-f]+ is not a live reap'
+    shows '= reap connection 0x[0-9a-f]+: 2 objects, 224 bytes, '
+    shows '^heap [0-9]+: [0-9]+ superblocks of 8192 bytes, [0-9]+ live'
+    shows '^heap [0-9]+: 1 superblocks of 112 bytes, [1-9][0-9]* live'
+    shows '^heap [0-9]+: 1 superblocks of 22784 bytes, 68352 live'
 done
 [ $bad = 0 ] || cat "$tmp/log"
 

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_watched.c: what Memcheck and AddressSanitizer are to see in reaps; run by reap_watched.sh and
  * reap_asan.sh, one mistake at a time. */
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "reap.h"
 #include "support/expect.h"
@@ -143,7 +137,7 @@ static void many_of_each_kind(void)
     }
 }
 
-static void nothing_wrong(void)
+CASE(nothing_wrong)
 {
     many_of_each_kind();
     a_shared_one();
@@ -166,7 +160,7 @@ static void nothing_wrong(void)
     }
 }
 
-static void after_free(void)
+CASE(after_free)
 {
     volatile char *object = reapMalloc(&reap, 100);
     reapMalloc(&reap, 100);
@@ -174,7 +168,7 @@ static void after_free(void)
     sink = object[60];
 }
 
-static void after_clear(void)
+CASE(after_clear)
 {
     volatile char *object = reapMalloc(&reap, 100);
     object[5] = 1;
@@ -182,19 +176,19 @@ static void after_clear(void)
     sink = object[5];
 }
 
-static void past_the_end(void)
+CASE(past_the_end)
 {
     volatile char *object = reapMalloc(&reap, 100);
     sink = object[OPAQUE(120)] = 1;
 }
 
-static void just_past_the_end(void)
+CASE(just_past_the_end)
 {
     volatile char *object = reapMalloc(&reap, 100);
     sink = object[OPAQUE(100)] = 1;
 }
 
-static void after_destroy(void)
+CASE(after_destroy)
 {
     void *child;
     reapCreate(&child, &reap);
@@ -204,7 +198,7 @@ static void after_destroy(void)
     sink = object[5];
 }
 
-static void after_rewind(void)
+CASE(after_rewind)
 {
     reap_mark mark;
     reapMark(&reap, &mark);
@@ -214,7 +208,7 @@ static void after_rewind(void)
     sink = object[5];
 }
 
-static void after_growing(void)
+CASE(after_growing)
 {
     volatile char *object = reapMalloc(&reap, 100), *next = reapMalloc(&reap, 100);
     next = reapRealloc(&reap, (void *)object, OPAQUE(1000));
@@ -222,13 +216,13 @@ static void after_growing(void)
     sink = object[50];
 }
 
-static void past_a_large_one(void)
+CASE(past_a_large_one)
 {
     volatile char *object = reapMalloc(&reap, 100000);
     sink = object[OPAQUE(100010)] = 1;
 }
 
-static void undefined(void)
+CASE(undefined)
 {
     volatile char *object = reapMalloc(&reap, 100);
     for (int i = 0; i < 100; i++) object[i] = 1;
@@ -237,7 +231,7 @@ static void undefined(void)
     if (object[50]) sink = 1;
 }
 
-static void start_after_free(void)
+CASE(start_after_free)
 {
     volatile char *object = reapMalloc(&reap, 100);
     reapMalloc(&reap, 100);
@@ -246,7 +240,7 @@ static void start_after_free(void)
 }
 
 /* Of a size that is in use again. */
-static void written_after_free(void)
+CASE(written_after_free)
 {
     volatile char *object = reapMalloc(&reap, 100);
     reapMalloc(&reap, 100);
@@ -255,7 +249,7 @@ static void written_after_free(void)
     object[OPAQUE(60)] = 1;
 }
 
-static void after_clear_refilled(void)
+CASE(after_clear_refilled)
 {
     volatile char *object = reapMalloc(&reap, 100);
     object[5] = 1;
@@ -264,7 +258,7 @@ static void after_clear_refilled(void)
     sink = object[5];
 }
 
-static void after_destroy_and_many(void)
+CASE(after_destroy_and_many)
 {
     void *child;
     reapCreate(&child, &reap);
@@ -280,14 +274,14 @@ static void after_destroy_and_many(void)
 }
 
 /* Of whole units. */
-static void past_whole_units(void)
+CASE(past_whole_units)
 {
     volatile char *object = reapMalloc(&reap, 96);
     memset(reapMalloc(&reap, 96), 1, 96);
     sink = object[OPAQUE(96)] = 1;
 }
 
-static void stale_builder(void)
+CASE(stale_builder)
 {
     reap_builder builder = {NULL, 0, 0};
     reapAppendString(&reap, &builder, "text");
@@ -297,20 +291,20 @@ static void stale_builder(void)
     sink = text[0];
 }
 
-static void of_another_reap(void)
+CASE(of_another_reap)
 {
     void *other;
     reapCreate(&other, NULL);
     reapFree(&reap, reapMalloc(&other, 100));
 }
 
-static void freed_by_libc(void)
+CASE(freed_by_libc)
 {
     void *object = reapMalloc(&reap, 100);
     free(OPAQUE(object));
 }
 
-static void of_a_buffer(void)
+CASE(of_a_buffer)
 {
     static _Alignas(1024) char buffer[8192];
     struct reap_options options = {.size = sizeof options, .buffer = buffer, .buffer_size = sizeof buffer};
@@ -322,14 +316,14 @@ static void of_a_buffer(void)
     sink = object[5];
 }
 
-static void after_shrinking(void)
+CASE(after_shrinking)
 {
     volatile char *object = reapMalloc(&reap, 1000);
     object = reapRealloc(&reap, (void *)object, OPAQUE(100));
     sink = object[500] = 1;
 }
 
-static void freed_twice(void)
+CASE(freed_twice)
 {
     void *object = reapMalloc(&reap, 100);
     reapMalloc(&reap, 100);
@@ -337,36 +331,10 @@ static void freed_twice(void)
     reapFree(&reap, OPAQUE(object));
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} mistakes[] = {{"nothing_wrong", nothing_wrong},
-                {"after_free", after_free},
-                {"after_clear", after_clear},
-                {"past_the_end", past_the_end},
-                {"past_a_large_one", past_a_large_one},
-                {"undefined", undefined},
-                {"after_shrinking", after_shrinking},
-                {"just_past_the_end", just_past_the_end},
-                {"after_destroy", after_destroy},
-                {"after_rewind", after_rewind},
-                {"after_growing", after_growing},
-                {"freed_twice", freed_twice},
-                {"start_after_free", start_after_free},
-                {"written_after_free", written_after_free},
-                {"after_clear_refilled", after_clear_refilled},
-                {"after_destroy_and_many", after_destroy_and_many},
-                {"past_whole_units", past_whole_units},
-                {"stale_builder", stale_builder},
-                {"of_another_reap", of_another_reap},
-                {"freed_by_libc", freed_by_libc},
-                {"of_a_buffer", of_a_buffer}};
-
 static int make_mistake(const char *name)
 {
     reapCreate(&reap, NULL);
-    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
-        if (strcmp(name, mistakes[i].name) == 0) mistakes[i].run();
+    run_cases(name);
     reapDestroy(&reap);
     return 0;
 }
@@ -385,7 +353,7 @@ static void make_in_child(const char *name)
 /* Lists the mistakes, or makes one, or several apart. */
 int main(int argc, char **argv)
 {
-    for (size_t i = 0; argc == 1 && i < sizeof mistakes / sizeof mistakes[0]; i++) puts(mistakes[i].name);
+    for (unsigned i = 0; argc == 1 && i < all_cases()->count; i++) puts(all_cases()->names[i]);
     for (int i = 1; argc > 2 && i < argc; i++) make_in_child(argv[i]);
     return argc == 2 ? make_mistake(argv[1]) : 0;
 }

@@ -3,13 +3,10 @@
 # Under Valgrind each object of a reap is a block of its malloc: every mistake that tests/instruments/reap_watched
 # knows must be an error there, with the places where the object was allocated and freed, and what is no mistake must
 # be none; and so with the options that would do the same without Valgrind.
-program=${top_builddir:-.}/tests/instruments/reap_watched
-. "${srcdir:-.}/tests/support/needs.sh"
+. "${srcdir:-.}/tests/support/script.sh"
+program=$build/tests/instruments/reap_watched
 need valgrind
-grep -q '^#define REAP_VALGRIND 1' "${top_builddir:-.}/config.h" || skip "built without Valgrind's header (Debian: valgrind)"
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
+grep -q '^#define REAP_VALGRIND 1' "$build/config.h" || skip "built without Valgrind's header (Debian: valgrind)"
 # A compiler newer than Valgrind may write debug information that it gives up over.
 valgrind -q "$program" none >"$tmp/log" 2>&1 ||
     ! grep -q 'debuginfo reader' "$tmp/log" ||
@@ -47,7 +44,7 @@ for options in stats=0 bypass=1,harden=1; do
             bad=1
         fi
     done <"$tmp/made"
-    [ "$(wc -l <"$tmp/made")" = "$(echo "$names" | wc -w)" ] || { echo "$options: not all were made"; bad=1; }
+    [ "$(wc -l <"$tmp/made")" = "$(echo "$names" | wc -w)" ] || wrong "$options: not all were made"
     names="nothing_wrong freed_twice after_free just_past_the_end of_another_reap"
 done
 [ "$("$program" | wc -w)" -gt 20 ] || exit 99

@@ -3,9 +3,7 @@
 # The backend, and shared reaps on it, under ThreadSanitizer, on the locked path: it does not see what restartable
 # sections write. Not as malloc, which it has one of its own for. Figures (hoard_stats) are read without locks, and
 # not asked for here.
-srcdir=${srcdir:-.}
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
+. "${srcdir:-.}/tests/support/script.sh"
 cc=${CC:-cc}
 
 echo 'int main(void) { return 0; }' >"$tmp/try.c"

@@ -7,7 +7,6 @@ need valgrind
 
 # preload_cxx is not among them: Valgrind replaces libstdc++'s nothrow new all the same, to which ours
 # turns for what a new handler throws.
-bad=0
 for program in preload/preload_errors preload/preload_early unit/libc/.libs/reap_ambient; do
     LD_PRELOAD=$preload REAP_OPTIONS=stats=1 valgrind -q --error-exitcode=9 --num-callers=20 \
         --soname-synonyms=somalloc=nouserintercepts "$top_builddir/tests/$program" >"$tmp/out" 2>&1

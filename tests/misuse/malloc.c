@@ -58,7 +58,6 @@ static void limit_frees(void)
 
 static void grow(void) { object = reapRealloc(&reap, object, 1100); }
 
-/* --- entered reaps -------------------------------------------------------------------------- */
 static void enter_it(void *it)
 {
     (void)it;

@@ -3,17 +3,13 @@
 # The programs in tests/misuse have tables of mistakes. Each case says on standard output what it expects on standard
 # error: exactly that one line must come, and then SIGABRT. A case for any reap runs three times: with an ordinary one,
 # with a shared one, and with one whose objects come from several parts in turn.
-programs=${top_builddir:-.}/tests/misuse
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
+. "${srcdir:-.}/tests/support/script.sh"
+programs=$build/tests/misuse
 count=0
 
 # try PROGRAM CASE MODE [VARIABLE=VALUE ...]
 try() {
-    program=$1
-    name=$2
-    mode=$3
+    program=$1 name=$2 mode=$3
     shift 3
     count=$((count + 1))
     # In the background, so that the shell's own word on a program that was killed does not get between.
@@ -21,18 +17,16 @@ try() {
     wait $! 2>/dev/null
     status=$?
     if [ $status -ne 134 ]; then
-        echo "$program $name, $mode: status $status in the place of 134 (SIGABRT)"
-        bad=1
+        wrong "$program $name, $mode: status $status in the place of 134 (SIGABRT)"
     elif ! diff "$tmp/expected" "$tmp/said" >"$tmp/diff"; then
-        echo "$program $name, $mode: (< expected, > said)"
+        wrong "$program $name, $mode: (< expected, > said)"
         cat "$tmp/diff"
-        bad=1
     fi
 }
 
 for program in objects reaps apart malloc; do
     "$programs/$program" --list >"$tmp/cases" || exit 99
-    [ -z "$(cut -d' ' -f1 "$tmp/cases" | sort | uniq -d)" ] || { echo "$program has two cases of one name"; bad=1; }
+    [ -z "$(cut -d' ' -f1 "$tmp/cases" | sort | uniq -d)" ] || wrong "$program has two cases of one name"
     while read -r name modes; do
         for mode in $modes; do
             case $mode in

@@ -46,8 +46,6 @@ double bound_of(unsigned classes, unsigned slots, unsigned share, unsigned heaps
     return bound_slope(classes, share) * (double)live + (classes * heaps * heap + caches) * SUPERBLOCK;
 }
 
-/* --- looks ----------------------------------------------------------------------------------- */
-
 static void record(double *extreme, double value)
 {
     if (value > *extreme) *extreme = value;

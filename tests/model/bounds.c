@@ -23,8 +23,6 @@ struct result {
     struct ledger ledger;
 };
 
-/* --- one run --------------------------------------------------------------------------------- */
-
 static struct result run(const struct load *load, enum vcpu_path path, unsigned processors)
 {
     struct result result = {.there = vcpu_start(path, load->options)};
@@ -70,8 +68,6 @@ static struct result run_apart(const struct load *load, enum vcpu_path path, uns
     munmap(result, sizeof *result);
     return copy;
 }
-
-/* --- tables ---------------------------------------------------------------------------------- */
 
 static void print_head(const struct load *load)
 {

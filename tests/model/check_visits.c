@@ -78,8 +78,6 @@ TEST(steady_loads_visit_it_seldom, .times = 3 * COUNTS * VCPU_PATHS)
     ck_assert_double_le(cost.visits, 2 * cost.operations / f_of_superblock() + 2 * processors);
 }
 
-/* --- locks and atomic instructions ------------------------------------------------------------ */
-
 /* Every processor frees its own: on the fast path not one lock, and not one atomic instruction. */
 TEST(local_operations_are_free_of_them, .times = COUNTS)
 {
@@ -112,8 +110,6 @@ TEST(what_others_free_costs_little, .times = COUNTS * VCPU_PATHS)
     ck_assert_double_le(locks, path == VCPU_FAST ? 0.02 : 1.02);
     ck_assert_double_le(atomics, path == VCPU_FAST ? 0.1 : 2.05);
 }
-
-/* --- shared reaps ------------------------------------------------------------------------------ */
 
 enum { TAKEN = 40, TURNS = 50 };
 

@@ -42,8 +42,6 @@ void load_finish(void)
     free(blocks);
 }
 
-/* --- section 2.2: blowup --------------------------------------------------------------------- */
-
 /* Processor 2i allocates, 2i+1 frees; all pairs at once. */
 static void run_pairs(unsigned processors, size_t bytes)
 {
@@ -115,8 +113,6 @@ static void run_worst(unsigned processors, size_t bytes)
     }
 }
 
-/* --- section 4.2: visits of the global heap --------------------------------------------------- */
-
 /* Of each superblock another processor frees f, and no more; then all others allocate what was freed. */
 static void prepare_growing(unsigned processors, size_t bytes)
 {
@@ -164,8 +160,6 @@ size_t load_bytes(const struct load *load, unsigned processors, size_t bytes)
     return bytes > least ? bytes : least;
 }
 
-/* --- thesis 7.1: false sharing ---------------------------------------------------------------- */
-
 enum { SMALL = 16, TURNS = 64 };
 
 static void one_each(unsigned processors, unsigned turns)
@@ -212,8 +206,6 @@ static void run_handed(unsigned processors, size_t bytes)
             if ((i / 8 + kept) % 2 == 0 || random_below(&random, 16) == 0) empty(i, i + 1);
     }
 }
-
-/* --- everything at once ----------------------------------------------------------------------- */
 
 static size_t small_size(uint64_t *random)
 {

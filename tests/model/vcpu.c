@@ -41,8 +41,6 @@ void vcpu_be_thread(unsigned id, unsigned thread)
 
 void vcpu_be(unsigned id) { vcpu_be_thread(id, id); }
 
-/* --- shadows --------------------------------------------------------------------------------- */
-
 enum {
     UNITS = SUPERBLOCK / BLOCK_UNIT,
     LINE_UNITS = LINE / BLOCK_UNIT,

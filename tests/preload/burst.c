@@ -13,11 +13,8 @@
 #include "reap.h"
 #endif
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { BYTES = 96 << 20, LEFT = 9 << 20, PHASES = 16 };
 

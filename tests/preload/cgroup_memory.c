@@ -11,12 +11,6 @@
  */
 #include "support/expect.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 static size_t room;
 
 /* Until there is no more; the number of blocks, linked by their first words. */

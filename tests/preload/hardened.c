@@ -36,9 +36,27 @@ static const char behind[] = "memory behind it was written to", before[] = "memo
                   written[] = "memory was written to after it was freed", twice[] = "freed twice",
                   unknown[] = "freed before, or never allocated";
 
+enum { ABORT = 134, FAULT = 139, FINE = 0 };
+static struct kind {
+    const char *name;
+    int level, ends;
+    unsigned of; /* a bit for each of the sizes */
+    void (*make)(size_t size);
+} table[40];
+static size_t kinds;
+
+/* Begins a case, from which level on it ends so, and for which sizes. */
+#define KIND(name, level, ends, of)                                                                          \
+    static void name(size_t size);                                                                           \
+    static __attribute__((constructor)) void name##_is_a_kind(void)                                          \
+    {                                                                                                        \
+        table[kinds++] = (struct kind){#name, level, ends, of, name};                                        \
+    }                                                                                                        \
+    static void name(size_t size)
+
 /* --- cases for three sizes ------------------------------------------------------------------- */
 
-static void overflow(size_t size)
+KIND(overflow, 1, ABORT, 3)
 {
     char *block = get(size);
     expect("free", block, behind);
@@ -47,7 +65,7 @@ static void overflow(size_t size)
 }
 
 /* Behind the canary, where the block has room left. */
-static void overflow_further(size_t size)
+KIND(overflow_further, 1, ABORT, 7)
 {
     size = size == SMALL ? 1300 : size - 100;
     char *block = get(size);
@@ -56,7 +74,7 @@ static void overflow_further(size_t size)
     free(block);
 }
 
-static void overflow_resized(size_t size)
+KIND(overflow_resized, 1, ABORT, 7)
 {
     char *block = realloc(get(size), size - 5);
     expect("realloc", block, behind);
@@ -64,7 +82,7 @@ static void overflow_resized(size_t size)
     block = realloc(block, size);
 }
 
-static void overflow_asked(size_t size)
+KIND(overflow_asked, 1, ABORT, 3)
 {
     char *block = get(size);
     expect("malloc_usable_size", block, behind);
@@ -72,7 +90,7 @@ static void overflow_asked(size_t size)
     malloc_usable_size(block);
 }
 
-static void free_twice(size_t size)
+KIND(free_twice, 1, ABORT, 7)
 {
     void *block = get(size);
     free(block);
@@ -80,17 +98,7 @@ static void free_twice(size_t size)
     free(block);
 }
 
-static void free_twice_between(size_t size)
-{
-    void *block = get(size), *other = get(size);
-    free(block);
-    free(other);
-    for (int i = 0; i < 4; i++) get(size);
-    expect("free", block, twice);
-    free(block);
-}
-
-static void realloc_freed(size_t size)
+KIND(realloc_freed, 1, ABORT, 7)
 {
     void *block = get(size);
     free(block);
@@ -98,14 +106,14 @@ static void realloc_freed(size_t size)
     block = realloc(block, 2 * size);
 }
 
-static void free_inside(size_t size)
+KIND(free_inside, 1, ABORT, 7)
 {
     char *block = get(size);
     expect("free", block + 16, "not the start of a block");
     free(block + 16);
 }
 
-static void free_of_another_size(size_t size)
+KIND(free_of_another_size, 1, ABORT, 7)
 {
     char *block = get(size);
     expect("free_sized", block, "of another size");
@@ -114,7 +122,7 @@ static void free_of_another_size(size_t size)
 
 /* --- cases for small blocks ------------------------------------------------------------------ */
 
-static void underflow(size_t size)
+KIND(underflow, 1, ABORT, 1)
 {
     char *other = NULL, *block = NULL;
     for (int i = 0; i < 4000 && other == NULL;
@@ -127,7 +135,7 @@ static void underflow(size_t size)
     free(block);
 }
 
-static void never_allocated(size_t size)
+KIND(never_allocated, 1, ABORT, 1)
 {
     enum { STEP = 48 }; /* from one block of 40 bytes to the next */
     char *block = get(size), *slot = (char *)((uintptr_t)block & ~(uintptr_t)65535);
@@ -141,7 +149,7 @@ static void churn(size_t size)
     for (int i = 0; i < 100000; i++) free(get(size));
 }
 
-static void write_after_free(size_t size)
+KIND(write_after_free, 1, ABORT, 3)
 {
     char *block = get(size);
     free(block);
@@ -150,7 +158,7 @@ static void write_after_free(size_t size)
     churn(size);
 }
 
-static void write_after_free_at_start(size_t size)
+KIND(write_after_free_at_start, 1, ABORT, 3)
 {
     char *block = get(size);
     free(block);
@@ -168,9 +176,9 @@ static void touch(volatile char *at)
     *at = 1;
 }
 
-static void write_none(size_t size) { touch(get(size * 0)); }
+KIND(write_none, 1, FAULT, 1) { touch(get(size * 0)); }
 
-static void read_none(size_t size)
+KIND(read_none, 1, FAULT, 1)
 {
     volatile char *block = get(size * 0);
     printf("(none)\n");
@@ -178,14 +186,7 @@ static void read_none(size_t size)
     exit(*block != 0 ? 98 : 97);
 }
 
-static void touch_behind(size_t size) { touch((char *)get(size) + (size | 4095) + 1); }
-
-static void touch_freed(size_t size)
-{
-    char *block = get(size);
-    free(block);
-    touch(block + size / 2);
-}
+KIND(touch_behind, 2, FAULT, 4) { touch((char *)get(size) + (size | 4095) + 1); }
 
 /* --- what is no mistake ---------------------------------------------------------------------- */
 
@@ -247,7 +248,7 @@ static void *worker(void *arg)
     return NULL;
 }
 
-static void threads(size_t size)
+KIND(threads, 1, FINE, 1)
 {
     (void)size;
     puts("(none)");
@@ -281,7 +282,7 @@ static void *first_nothing(void *arg)
 }
 
 /* Threads that want the first object of size 0 at the same moment leave no memory that cannot be touched. */
-static void at_once(size_t size)
+KIND(at_once, 1, FINE, 1)
 {
     enum { N = 4, LIVES = 50 };
     puts("(none)");
@@ -302,7 +303,7 @@ static void at_once(size_t size)
     }
 }
 
-static void alone(size_t size)
+KIND(alone, 1, FINE, 1)
 {
     puts("(none)");
     work(size * 1000);
@@ -322,7 +323,7 @@ static int in_order(size_t size)
 
 /* The places of fresh blocks, up to the size that libreap-malloc(7) and SECURITY.md name, and above it; and
  * how soon a freed one comes back. */
-static void places(size_t size)
+KIND(places, 1, FINE, 1)
 {
     puts("(none)");
     static const size_t mixed[] = {0, 200, 1000, MIXED_MOST - 40}, others[] = {MIXED_MOST - 39, 4000, 20000};
@@ -335,7 +336,7 @@ static void places(size_t size)
     for (int i = 0; i < 16; i++) must(get(size) != (void *)block, "a freed block comes back late");
 }
 
-static void late(size_t size)
+KIND(late, 1, FINE, 7)
 {
     puts("(none)");
     char *block = get(size);
@@ -345,7 +346,7 @@ static void late(size_t size)
 }
 
 /* Objects of size 0 have addresses of their own, more than the library has without memory. */
-static void nothing(size_t size)
+KIND(nothing, 1, FINE, 1)
 {
     puts("(none)");
     enum { N = 6000 };
@@ -361,15 +362,7 @@ static void nothing(size_t size)
     fflush(stdout);
 }
 
-static void nothing_twice(size_t size)
-{
-    void *block = get(size * 0);
-    free(block);
-    expect("free", block, twice);
-    free(block);
-}
-
-static void huge(size_t size)
+KIND(huge, 1, FINE, 3)
 {
     puts("(none)");
     char *block = get(HUGE);
@@ -382,7 +375,7 @@ static void huge(size_t size)
 }
 
 /* Fences have half of the mappings of a process: with so many objects others can be made still. */
-static void many(size_t size)
+KIND(many, 2, FINE, 1)
 {
     enum { N = 60000, OF = 20000 };
     static char *at[N];
@@ -400,7 +393,7 @@ static void many(size_t size)
 }
 
 /* Fences that were given back can be made anew. */
-static void touch_behind_late(size_t size)
+KIND(touch_behind_late, 2, FAULT, 4)
 {
     for (int i = 0; i < 20000; i++) free(realloc(get(size), size + 100000));
     touch_behind(size);
@@ -423,7 +416,7 @@ static int mallocs_until(size_t size)
 }
 
 /* A malloc that fails does not shorten the wait of later blocks. */
-static void late_after_failure(size_t size)
+KIND(late_after_failure, 1, FINE, 1)
 {
     puts("(none)");
     int before_it = mallocs_until(2000);
@@ -436,7 +429,7 @@ static void late_after_failure(size_t size)
          "blocks wait as long as before");
 }
 
-static void too_much(size_t size)
+KIND(too_much, 1, FINE, 7)
 {
     puts("(none)");
     char *block = get(size);
@@ -449,48 +442,10 @@ static void too_much(size_t size)
     free(block);
 }
 
-enum { ABORT = 134, FAULT = 139, FINE = 0 };
-static const struct {
-    const char *name;
-    int level, ends;
-    unsigned of; /* a bit for each of the sizes */
-    void (*make)(size_t size);
-} table[] = {
-    {"overflow", 1, ABORT, 3, overflow},
-    {"overflow_further", 1, ABORT, 7, overflow_further},
-    {"overflow_resized", 1, ABORT, 7, overflow_resized},
-    {"overflow_asked", 1, ABORT, 3, overflow_asked},
-    {"free_twice", 1, ABORT, 7, free_twice},
-    {"free_twice_between", 1, ABORT, 7, free_twice_between},
-    {"realloc_freed", 1, ABORT, 7, realloc_freed},
-    {"free_inside", 1, ABORT, 7, free_inside},
-    {"free_of_another_size", 1, ABORT, 7, free_of_another_size},
-    {"underflow", 1, ABORT, 1, underflow},
-    {"never_allocated", 1, ABORT, 1, never_allocated},
-    {"write_after_free", 1, ABORT, 3, write_after_free},
-    {"write_after_free_at_start", 1, ABORT, 3, write_after_free_at_start},
-    {"nothing_twice", 1, ABORT, 1, nothing_twice},
-    {"write_none", 1, FAULT, 1, write_none},
-    {"read_none", 1, FAULT, 1, read_none},
-    {"touch_behind", 2, FAULT, 4, touch_behind},
-    {"touch_freed", 2, FAULT, 4, touch_freed},
-    {"touch_behind_late", 2, FAULT, 4, touch_behind_late},
-    {"many", 2, FINE, 1, many},
-    {"late_after_failure", 1, FINE, 1, late_after_failure},
-    {"alone", 1, FINE, 1, alone},
-    {"threads", 1, FINE, 1, threads},
-    {"at_once", 1, FINE, 1, at_once},
-    {"places", 1, FINE, 1, places},
-    {"late", 1, FINE, 7, late},
-    {"nothing", 1, FINE, 1, nothing},
-    {"huge", 1, FINE, 3, huge},
-    {"too_much", 1, FINE, 7, too_much},
-};
-
 int main(int argc, char **argv)
 {
     bool found = argc < 2;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+    for (size_t i = 0; i < kinds; i++)
         for (size_t k = 0; k < 3; k++) {
             char name[64];
             snprintf(name, sizeof name, "%s/%zu", table[i].name, sizes[k]);

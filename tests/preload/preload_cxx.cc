@@ -17,7 +17,7 @@ static bool is_aligned(const void *block, std::size_t alignment)
     return reinterpret_cast<std::uintptr_t>(block) % alignment == 0;
 }
 
-static void test_plain()
+CASE(test_plain)
 {
     for (std::size_t size : {0, 1, 16, 100, 5000, 3 << 20}) {
         void *a = operator new(size), *b = operator new[](size);
@@ -33,7 +33,7 @@ static void test_plain()
     operator delete[](nullptr);
 }
 
-static void test_nothrow()
+CASE(test_nothrow)
 {
     void *a = operator new(100, std::nothrow), *b = operator new[](100, std::nothrow);
     EXPECT(a && b);
@@ -41,7 +41,7 @@ static void test_nothrow()
     operator delete[](b, std::nothrow);
 }
 
-static void test_aligned()
+CASE(test_aligned)
 {
     for (std::size_t power = 4; power < 17; power++) {
         std::align_val_t alignment{std::size_t(1) << power};
@@ -79,7 +79,7 @@ template <class Call> static bool throws_bad_alloc(Call call)
     }
 }
 
-static void test_exhaustion()
+CASE(test_exhaustion)
 {
     std::size_t size = OPAQUE(huge);
     std::align_val_t alignment{64};
@@ -107,7 +107,7 @@ static void throw_at_three()
     if (++handler_calls == 3) throw Given_up();
 }
 
-static void test_new_handler()
+CASE(test_new_handler)
 {
     std::size_t size = OPAQUE(huge);
     handler_calls = 0;
@@ -136,7 +136,7 @@ static void test_new_handler()
 }
 
 // A class whose constructor throws: its memory goes back by the matching delete.
-static void test_constructor_throws()
+CASE(test_constructor_throws)
 {
     struct Thrower {
         std::string text = std::string(1000, 'x');
@@ -150,7 +150,7 @@ static void test_constructor_throws()
     }
 }
 
-static void test_containers()
+CASE(test_containers)
 {
     auto work = [] {
         std::map<std::string, std::vector<std::string>> table;
@@ -162,14 +162,4 @@ static void test_containers()
     for (auto &thread : threads) thread.join();
 }
 
-int main()
-{
-    test_plain();
-    test_nothrow();
-    test_aligned();
-    test_exhaustion();
-    test_new_handler();
-    test_constructor_throws();
-    test_containers();
-    return expect_status();
-}
+int main() { return run_cases(nullptr); }

@@ -5,8 +5,6 @@
 
 #include <dlfcn.h>
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
 
 int main(void)
 {

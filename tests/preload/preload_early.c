@@ -4,10 +4,6 @@
 #include "preload_early.h"
 #include "support/expect.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
 static char *relocation_block, *preinit_block, *constructor_block;
 static int destructor_runs;
 

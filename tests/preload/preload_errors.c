@@ -5,13 +5,8 @@
 #include "support/expect.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <malloc.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 enum { BEFORE = 1234 }; /* errno, so that one that is left alone shows */
 
@@ -175,7 +170,7 @@ static void test_rows(size_t kept_size)
 }
 
 /* free is not to touch errno (POSIX 2024), whatever it does with the memory. */
-static void test_free_keeps_errno(void)
+CASE(test_free_keeps_errno)
 {
     static const size_t sizes[] = {1, 100, 5000, 33000, 1 << 20, 5 << 20, 100 << 20};
     void *blocks[1000];
@@ -194,7 +189,7 @@ static void test_free_keeps_errno(void)
     EXPECT(errno == BEFORE);
 }
 
-static void test_parameters(void)
+CASE(test_parameters)
 {
     EXPECT(mallopt(M_ARENA_MAX, 1) == 1 && mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1);
     EXPECT(mallopt(M_PERTURB, 0x55) == 0 && mallopt(OPAQUE(12345), 1) == 0);
@@ -203,7 +198,7 @@ static void test_parameters(void)
 }
 
 /* realloc(p, 0) may free and give NULL, or give a block of size 0; either way nothing leaks. */
-static void test_realloc_to_zero(void)
+CASE(test_realloc_to_zero)
 {
     struct rusage before, after;
     getrusage(RUSAGE_SELF, &before);
@@ -217,7 +212,7 @@ static void test_realloc_to_zero(void)
 }
 
 /* What libc allocates for its caller is freed by the caller. */
-static void test_blocks_from_libc(void)
+CASE(test_blocks_from_libc)
 {
     char *line = NULL, *text = strdup("some text");
     size_t room = 0;
@@ -234,7 +229,7 @@ static void test_blocks_from_libc(void)
 }
 
 /* C23's, which this glibc does not declare: found by name. */
-static void test_sized_free(void)
+CASE(test_sized_free)
 {
     void (*free_sized)(void *, size_t) = (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
     void (*free_aligned_sized)(void *, size_t, size_t) =
@@ -250,10 +245,5 @@ int main(void)
     test_rows(100);
     test_rows(100000);
     test_rows(9 << 20);
-    test_free_keeps_errno();
-    test_parameters();
-    test_realloc_to_zero();
-    test_blocks_from_libc();
-    test_sized_free();
-    return expect_status();
+    return run_cases(NULL);
 }

@@ -7,9 +7,6 @@
 
 #include <limits.h>
 #include <malloc.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static struct held {
     size_t size, n;

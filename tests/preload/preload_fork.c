@@ -7,13 +7,8 @@
 #pragma weak hoard_malloc
 #include "hoard.h"
 
-#include <pthread.h>
 #include <spawn.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { THREADS = 4, FORKS = 20, SLOTS = 512, BLOCKS = 3000, CHILD_SECONDS = 100 };
 
@@ -79,7 +74,7 @@ static void child(int generation)
     exit(expect_status()); /* with its atexit functions and destructors */
 }
 
-static void test_fork(void)
+CASE(test_fork)
 {
     pthread_t ids[THREADS];
     for (size_t i = 0; i < THREADS; i++) pthread_create(&ids[i], NULL, exchange, (void *)(i + 1));
@@ -95,7 +90,7 @@ static void test_fork(void)
 }
 
 /* A vfork child may only exec or _exit; but many allocate all the same. */
-static void test_vfork(void)
+CASE(test_vfork)
 {
     for (int i = 0; i < 50; i++) {
         char *kept = strdup("parent's");
@@ -113,7 +108,7 @@ static void test_vfork(void)
 
 /* Under libreap-malloc a vfork child has memory of its own: its parent's heaps are not for who has no
  * restartable sequences. */
-static void test_memory_of_vfork(void)
+CASE(test_memory_of_vfork)
 {
     volatile int written = 0;
     int is_reap = hoard_malloc != NULL; /* and no other library that is compared */
@@ -126,7 +121,7 @@ static void test_memory_of_vfork(void)
     EXPECT(!is_reap || written == 0);
 }
 
-static void test_spawn(void)
+CASE(test_spawn)
 {
     extern char **environ;
     char *arguments[] = {(char *)"true", NULL};
@@ -140,11 +135,4 @@ static void test_spawn(void)
     if (pipe) EXPECT(pclose(pipe) == 0);
 }
 
-int main(void)
-{
-    test_fork();
-    test_vfork();
-    test_memory_of_vfork();
-    test_spawn();
-    return expect_status();
-}
+int main(void) { return run_cases(NULL); }

@@ -5,17 +5,11 @@
 #include "support/expect.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { SECONDS = 60, LINE = 300000, CHANCE_MS = 400 };
 
@@ -85,8 +79,6 @@ static void fork_once(void)
     EXPECT(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* --- in order -------------------------------------------------------------------------------- */
-
 static atomic_int step; /* 1: flush; 2: fork */
 static atomic_int flusher, forker;
 
@@ -145,8 +137,6 @@ static void test_in_order(void)
     pthread_join(fork_, NULL);
 }
 
-/* --- by chance ------------------------------------------------------------------------------- */
-
 static atomic_bool stop;
 
 static void *flush_always(void *unused)
@@ -183,8 +173,6 @@ static void test_by_chance(long ms)
     pthread_join(flush, NULL);
     pthread_join(read_, NULL);
 }
-
-/* --- other forks ----------------------------------------------------------------------------- */
 
 static void start_thread(void)
 {

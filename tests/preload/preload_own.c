@@ -6,10 +6,6 @@
 #include "support/expect.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <wchar.h>
 
 #pragma weak reapCreate

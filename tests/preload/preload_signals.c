@@ -4,15 +4,9 @@
  * on allocating. Alone, and while other threads allocate. */
 #include "support/expect.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { SLOTS = 2000, FORKS = 50, MICROSECONDS = 300, CHILD_SECONDS = 100, THREADS = 2 };
 
@@ -41,8 +35,6 @@ static void fork_now(int number)
     }
     errno = saved;
 }
-
-/* --- the work: each block has its size and a pattern in it ------------------------------------------ */
 
 struct work {
     unsigned seed;
@@ -94,8 +86,6 @@ static void *work_aside(void *seed)
     free(work);
     return NULL;
 }
-
-/* --- the storm -------------------------------------------------------------------------------------- */
 
 static void storm(unsigned microseconds)
 {

@@ -14,11 +14,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { BLOCKS = 1024, SIZE = 65536, LARGE = 9 << 20, SECONDS = 20 };
 

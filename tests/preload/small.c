@@ -5,9 +5,6 @@
 #include "support/expect.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 int main(void)
 {

@@ -6,9 +6,7 @@
  */
 #include "security/misuses.h"
 
-#include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <sys/mman.h>
 
 enum { SMALL = 64, MEDIUM = 8192, LARGE = 1 << 20, PAGE = 4096 };

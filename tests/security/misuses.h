@@ -16,12 +16,6 @@
 
 #include "support/expect.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* Ends the process in the ordinary way, so that a malloc that looks at its blocks at exit can still tell. */
 __attribute__((noreturn)) static inline void says(const char *word, const char *why)
 {

@@ -2,12 +2,20 @@
 /* expect.h: what the programs that run under a preloaded malloc use in the place of Check, whose
  * own allocations, forks and time limits would be part of what is tested.
  *
- * A program ends with `return expect_status();`.
+ * A program ends with `return expect_status();`, or with `return run_cases(NULL);` if it has cases.
  */
 #ifndef EXPECT_H
 #define EXPECT_H
 
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int expect_failures;
 
@@ -22,6 +30,41 @@ static inline void expect_(int holds, const char *condition, const char *file, i
 }
 
 static inline int expect_status(void) { return expect_failures ? 1 : 0; }
+
+/* Begins a case of the program: its body follows. */
+#define CASE(name)                                                                                           \
+    static void name(void);                                                                                  \
+    static __attribute__((constructor)) void name##_is_a_case(void) { add_case(#name, name); }               \
+    static void name(void)
+
+struct cases {
+    unsigned count;
+    const char *names[40];
+    void (*runs[40])(void);
+};
+
+static inline struct cases *all_cases(void)
+{
+    static struct cases cases;
+    return &cases;
+}
+
+static inline void add_case(const char *name, void (*run)(void))
+{
+    struct cases *all = all_cases();
+    if (all->count == sizeof all->names / sizeof *all->names) abort();
+    all->names[all->count] = name;
+    all->runs[all->count++] = run;
+}
+
+/* In their order, or the one of that name. */
+static inline int run_cases(const char *name)
+{
+    const struct cases *all = all_cases();
+    for (unsigned i = 0; i < all->count; i++)
+        if (!name || strcmp(name, all->names[i]) == 0) all->runs[i]();
+    return expect_status();
+}
 
 /* Hides a value from the compiler, which would warn of (and reason about) odd arguments, and take
  * malloc and free of the same pointer away. */

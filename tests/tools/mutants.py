@@ -19,9 +19,7 @@ and were seen. `make mutants` calls this.
 A fault is
 
     # Title: what is wrong, in one line
-    states: lib/heap/heap.h
-    tests: check_protocol check_heap
-    at: lib/heap/heap_reclaim.c pull_out
+    at: lib/heap/heap_reclaim.c pull_out; tests: check_protocol check_heap; states: lib/heap/heap.h
     - the old lines
     + the new ones, if any
 
@@ -29,7 +27,7 @@ A fault is
 header of the file that `at` names first. Without `tests` it is the first test that the table of tests/README.md names
 for that module. `at` names a file, and a function, macro or variable in it. The old lines stand there exactly once, but white space does not count: so a fault
 still applies when a line is broken anew. What is not defined in the file is looked for in all of that top folder.
-Without a name the old lines may stand anywhere in the file. A fault may have several edits: further "-" lines after
+Without a name the old lines may stand anywhere in the file. What stands between semicolons may have lines of its own. A fault may have several edits: further "-" lines after
 "+" lines, or after another `at:` line. Tests have the names that they have in the folders of tests/, scripts with .sh.
 Lines that begin with "##" are remarks.
 
@@ -81,8 +79,10 @@ def first_tests(readme):
 def read_faults(path):
     """The faults of a list; ends the program at what is not one."""
     faults, at, before, table = [], None, None, first_tests(os.path.join(os.path.dirname(path), "../README.md"))
-    for number, line in enumerate(open(path, encoding="utf-8"), 1):
-        line, where = line.rstrip("\n"), f"{path}:{number}"
+    words = ((number, word) for number, line in enumerate(open(path, encoding="utf-8"), 1)
+             for word in (line.rstrip("\n").split("; ") if line.startswith(("at: ", "tests: ", "states: ")) else [line.rstrip("\n")]))
+    for number, line in words:
+        where = f"{path}:{number}"
         if line.startswith("##") or not line.strip():
             continue
         if line.startswith("# "):

@@ -7,8 +7,6 @@
 #include "base/options.h"
 #include "os/pages.h"
 
-/* --- mappings -------------------------------------------------------------------------------- */
-
 static void assert_mapped(struct arena *arena, size_t size, enum superblock_kind kind)
 {
     ck_assert_ptr_nonnull(arena);
@@ -149,6 +147,7 @@ TEST(mappings_are_resized_and_keep_their_contents)
         ck_assert(is_filled(arena->base, kept));
         ck_assert_uint_eq(arena_held().now, before + align_up(next, PAGE));
         ck_assert_uint_eq(arenas.mapped, mapped + align_up(next, PAGE));
+        ck_assert_uint_eq(large_totals().bytes, align_up(next, PAGE));
         for (size_t at = align_up(kept, PAGE); at < next; at += PAGE) ck_assert_int_eq(arena->base[at], 0);
         size = next;
         fill(arena->base, size);
@@ -156,70 +155,6 @@ TEST(mappings_are_resized_and_keep_their_contents)
     ck_assert(!arena_remap_large(arena, 200 * MIB, false)); /* never beyond its last 4 MiB in place */
     assert_mapped(arena, size, SLOT_SPAN);
     arena_unmap_large(arena);
-}
-
-/* --- large objects --------------------------------------------------------------------------- */
-
-enum { OBJECTS = 40 };
-
-static struct {
-    char *at;
-    size_t size;
-} objects[OBJECTS];
-
-static size_t random_large(uint64_t *random)
-{
-    static const size_t limits[] = {ARENA, ARENA, ARENA, 9 * MIB, 9 * MIB, ARENA, ARENA, 40 * MIB};
-    size_t limit = limits[random_below(random, 8)];
-    return CLASS_SIZE_MAX + 1 + random_next(random) % (limit - CLASS_SIZE_MAX);
-}
-
-TEST(large_objects_agree_with_a_model)
-{
-    uint64_t random = random_seed();
-    for (unsigned step = 0, steps = steps_of(3000); step < steps; step++) {
-        unsigned i = random_below(&random, OBJECTS);
-        char *at = objects[i].at;
-        size_t size = random_large(&random), old = objects[i].size;
-        struct arena *arena = at != NULL ? pagemap_find(at) : NULL;
-        if (at == NULL) {
-            size_t alignment =
-                random_below(&random, 3) ? BLOCK_UNIT : (size_t)PAGE << random_below(&random, 13);
-            bool zeroed;
-            at = large_alloc(size, alignment, false, &zeroed);
-            ck_assert_ptr_nonnull(at);
-            ck_assert_uint_eq((uintptr_t)at % alignment, 0);
-            for (size_t b = 0; zeroed && b < size; b += 4001) ck_assert_int_eq(at[b], 0);
-        } else if (random_below(&random, 2)) {
-            ck_assert(is_filled(at, old));
-            large_free(arena, at);
-            objects[i].at = NULL;
-            continue;
-        } else if (large_resize(arena, at, size)) {
-            ck_assert(is_filled(at, size < old ? size : old));
-        } else if (arena->mapping != 0 ? size > ARENA : size > large_size(arena, at)) {
-            at = large_move(arena, at, size);
-            ck_assert_ptr_nonnull(at);
-            ck_assert(is_filled(at, size < old ? size : old));
-        } else {
-            ck_assert_ptr_null(large_move(arena, at, size));
-            ck_assert(is_filled(at, old));
-            size = old;
-        }
-        objects[i].at = at;
-        objects[i].size = size;
-        arena = pagemap_find(at);
-        ck_assert(large_starts_at(arena, at));
-        ck_assert(!large_starts_at(arena, at + 1));
-        ck_assert(!large_starts_at(pagemap_find(at + size - 1), at + size - 1));
-        ck_assert_uint_ge(large_size(arena, at), size);
-        ck_assert_uint_lt(large_size(arena, at), size + SUPERBLOCK);
-        fill(at, size);
-        size_t sum = 0;
-        for (unsigned j = 0; j < OBJECTS; j++)
-            if (objects[j].at != NULL) sum += large_size(pagemap_find(objects[j].at), objects[j].at);
-        ck_assert_uint_eq(large_totals().bytes, sum);
-    }
 }
 
 /* A program may shrink what it has, and then do nothing more. */

@@ -8,8 +8,6 @@
 #include "base/options.h"
 #include "heap/heap.h"
 
-/* --- one superblock -------------------------------------------------------------------------- */
-
 static struct superblock *new_superblock(unsigned class)
 {
     bool clean;
@@ -188,8 +186,6 @@ TEST(test_notes_end)
         arena_give(sb, 1);
     }
 }
-
-/* --- two threads: on one processor the ids are dealt by turns, and it still holds --------------- */
 
 enum { BLOCKS = 60000, SIZE = 16 };
 

@@ -114,8 +114,6 @@ TEST(try_says_who_has_it)
     ck_assert(lock_try(&lock));
 }
 
-/* --- gates ----------------------------------------------------------------------------------- */
-
 static struct gate first = GATE_OF_RANK(RANK_TRANSIT, LOCK_GATE);
 static struct gate second = GATE_OF_RANK(RANK_ARENAS, LOCK_GATE_2);
 static atomic_bool may_open, has_passed;

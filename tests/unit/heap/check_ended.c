@@ -141,8 +141,6 @@ TEST(trimming_takes_all_that_is_free_everywhere, .times = POLICIES)
     ck_assert_int_eq(hoard_trim(0), 0);
 }
 
-/* --- many short threads ----------------------------------------------------------------------- */
-
 enum { AT_ONCE = 4, OF_EACH = 40 };
 
 static void *live_shortly(void *arg)

@@ -98,8 +98,6 @@ TEST(a_child_goes_on, .times = POLICIES)
     ck_assert(heap_is_valid());
 }
 
-/* --- what stays behind on heaps that have no threads any more ---------------------------------- */
-
 enum { KEPT = 20000, KEPT_SIZE = 1000 };
 
 static void *kept[KEPT];
@@ -155,8 +153,6 @@ TEST(the_child_uses_what_was_left_behind, .times = POLICIES)
     end_threads();
 }
 
-/* --- a thread of the parent that was about to post -------------------------------------------- */
-
 static void post_in_child(void *sb)
 {
     heap_enqueue(sb);
@@ -192,8 +188,6 @@ TEST(the_child_posts_what_was_only_marked, .times = POLICIES)
     ck_assert_int_eq(atomic_load(&sb->queued), 1);
     hoard_free(block);
 }
-
-/* --- a library before libc, which allocates within a call of malloc's ------------------------ */
 
 static struct gate *outer; /* the gate that the thread passes when it comes to libc; NULL: no more */
 

@@ -10,8 +10,6 @@
 
 #include <semaphore.h>
 
-/* --- accounts -------------------------------------------------------------------------------- */
-
 /* In a bin, fullness as recorded is fullness as it is: nobody else frees. */
 static bool is_recorded_right(const struct heap *heap)
 {
@@ -113,8 +111,6 @@ TEST(a_heap_that_is_alone_keeps_what_is_partly_used)
     ck_assert_uint_eq(live_bytes(), 0);
 }
 
-/* --- threads in turn ------------------------------------------------------------------------- */
-
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -214,8 +210,6 @@ TEST(a_producer_and_a_consumer_stay_flat, .times = POLICIES)
     ck_assert_uint_eq(live_bytes(), 0);
 }
 
-/* --- a row that changes while another thread looks at it ---------------------------------------- */
-
 static uint64_t *row_slot;
 static struct superblock *row_active;
 
@@ -250,8 +244,6 @@ TEST(what_is_displaced_just_now_is_not_taken)
     ck_assert(heap_is_valid());
 }
 
-/* --- errno ------------------------------------------------------------------------------------- */
-
 static void *free_first(void *block)
 {
     pin_to(1);
@@ -270,8 +262,6 @@ TEST(free_keeps_errno, .times = POLICIES)
     ck_assert_ptr_null(in_thread(free_first, block));
     ck_assert_uint_eq(live_bytes(), 0);
 }
-
-/* --- locks that stay held ---------------------------------------------------------------------- */
 
 static sem_t is_held, may_go;
 

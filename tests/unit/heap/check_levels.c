@@ -38,8 +38,6 @@ static void start(int path, const char *options)
     act(0, 0);
 }
 
-/* --- superblocks from hand to hand ----------------------------------------------------------- */
-
 enum { CLASS = 4, OTHER = 9 };
 
 static struct superblock *new_superblock(unsigned class, unsigned live)
@@ -178,8 +176,6 @@ TEST(frees_reach_what_nobody_has_filed, .times = PATHS)
     global_heap_settle();
     free_both(sb, blocks);
 }
-
-/* --- what it is for, and what it costs ------------------------------------------------------- */
 
 enum { BATCH = 1500, BATCH_SIZE = 1000, TURNS = 3000 };
 

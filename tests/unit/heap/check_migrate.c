@@ -109,8 +109,6 @@ TEST(every_restart_is_right, .times = PATHS)
     ck_assert_uint_gt(moves, MOVES);
 }
 
-/* --- what a fence is for --------------------------------------------------------------------- */
-
 enum { ROUNDS = 30000 };
 
 /* Of a class whose blocks are carved one by one, and made pending one by one: of the greatest chunks. */

@@ -15,8 +15,6 @@ static unsigned pending_of(const void *block)
     return atomic_load(&superblock_of(block)->pending) >> 16 & 0xffff;
 }
 
-/* --- another heap ---------------------------------------------------------------------------- */
-
 static struct {
     unsigned first, n; /* what to free */
     unsigned id;       /* the heap that the other thread had all the time */
@@ -61,8 +59,6 @@ static bool setup(int path, size_t size, unsigned n)
     for (unsigned i = 0; i < n; i++) blocks[i] = hoard_malloc(size);
     return two;
 }
-
-/* --- tests ----------------------------------------------------------------------------------- */
 
 TEST(blocks_wait_until_the_outbox_is_full, .times = BATCH_PATHS)
 {
@@ -254,8 +250,6 @@ TEST(a_child_finds_what_waits, .times = BATCH_PATHS)
     ck_assert_uint_eq(superblock_live(superblock_of(blocks[0])), FULL);
     assert_ends_well(give_idle_and_look, blocks[0]);
 }
-
-/* --- taken from under a thread ---------------------------------------------------------------- */
 
 static _Atomic bool stop;
 static _Atomic(void *) mailbox[16];

@@ -86,8 +86,6 @@ TEST(the_next_block_of_the_place_frees_it, .times = SECTION_PATHS)
     ck_assert(!superblock_has_pending(sb));
 }
 
-/* --- misuse ---------------------------------------------------------------------------------------- */
-
 TEST(a_block_that_waits_is_not_freed_twice, .times = SECTION_PATHS)
 {
     needs(setup(_i), NO_SECTIONS);
@@ -119,8 +117,6 @@ TEST(a_block_that_waited_is_not_freed_twice, .times = SECTION_PATHS)
     assert_misuse(free_and_trim, blocks[i], "free", "freed twice");
     assert_misuse(free_and_fill, blocks[i], "hoard_free", "freed twice");
 }
-
-/* --- threads --------------------------------------------------------------------------------------- */
 
 static _Atomic unsigned running;
 

@@ -5,8 +5,6 @@
 
 #include "hoard/user_memory.h"
 
-/* --- the table ------------------------------------------------------------------------------- */
-
 enum { CELLS = 300, PIECES = 60, STEPS = 4000 };
 
 static char cells[CELLS][USER_MEMORY_ALIGN] __attribute__((aligned(USER_MEMORY_ALIGN)));
@@ -108,8 +106,6 @@ TEST(pieces_in_pieces)
     memset(pieces, 0, sizeof pieces);
     compare();
 }
-
-/* --- reaps ----------------------------------------------------------------------------------- */
 
 static void *in_buffer(void *buffer, size_t size)
 {

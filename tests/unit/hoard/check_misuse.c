@@ -45,23 +45,6 @@ TEST(a_block_freed_twice, .times = PATHS)
     }
 }
 
-static void *free_in_thread(void *p)
-{
-    hoard_free(p);
-    return NULL;
-}
-
-TEST(a_block_freed_by_another_thread_before, .times = PATHS)
-{
-    use_path(_i, NULL);
-    for (unsigned i = 0; i < SIZES; i++) {
-        hoard_malloc(sizes[i]); /* it lives: a large superblock without one may go back at once */
-        char *p = hoard_malloc(sizes[i]);
-        in_thread(free_in_thread, p);
-        assert_misuse(free_it, p, "hoard_free", "freed twice");
-    }
-}
-
 /* The first to come back, the last, one in the middle; and a block whose superblock is on the global heap. */
 TEST(a_block_freed_twice_among_many, .times = PATHS)
 {

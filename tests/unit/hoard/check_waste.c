@@ -8,8 +8,6 @@
 #include <math.h>
 #include <sys/resource.h>
 
-/* --- waste ------------------------------------------------------------------------------------ */
-
 /* n sizes from 16 bytes to `most`, each as far from the next in proportion; so any range counts by the
  * doublings it has. */
 static size_t size_of(unsigned i, unsigned n, size_t most)
@@ -67,8 +65,6 @@ TEST(what_is_held_is_at_most_a_quarter_too_much, .times = MIXES * PATHS)
     ck_assert_double_le(held / asked, 1.25);
     ck_assert_double_ge(held / asked, 1); /* else the figure is wrong */
 }
-
-/* --- realloc ----------------------------------------------------------------------------------- */
 
 static long faults(void)
 {

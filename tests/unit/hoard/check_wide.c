@@ -25,8 +25,6 @@ static unsigned slots_held(void)
     return (unsigned)(stats.superblocks + stats.global_superblocks);
 }
 
-/* --- blocks ------------------------------------------------------------------------------------ */
-
 /* Two superblocks of each class: whole blocks are written, and none is written to by another. */
 TEST(blocks_are_apart, .times = PATHS)
 {
@@ -89,8 +87,6 @@ TEST(what_was_never_handed_out_is_told, .times = PATHS)
         assert_misuse(free_it, last + size_of(class), "hoard_free", "not the start of a block");
     }
 }
-
-/* --- and spans --------------------------------------------------------------------------------- */
 
 static enum superblock_kind kind_of(const void *object) { return superblock_of(object)->kind; }
 

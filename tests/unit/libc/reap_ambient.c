@@ -2,16 +2,8 @@
 /* reap_ambient.c: malloc and its family inside reapEnter and reapLeave. Linked to libreap-malloc; no Check,
  * which would run on the malloc that is tested. */
 #include <dirent.h>
-#include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "hoard.h"
 #include "reap.h"
@@ -50,7 +42,7 @@ static bool is_zero(const char *bytes, size_t n)
 #define ON_HEAP(pointer) EXPECT((pointer) != NULL && owner_of(pointer) == NULL)
 
 /* Nothing is an object, too. */
-static void of_no_size(void)
+CASE(of_no_size)
 {
     void *aligned = NULL;
     volatile size_t none = 0;
@@ -71,7 +63,7 @@ static void of_no_size(void)
 }
 
 /* Whole pages, for those who ask for them so. */
-static void of_whole_pages(void)
+CASE(of_whole_pages)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (size_t size = 10; size < 100000; size = size * 7 + page / 2) {
@@ -98,7 +90,7 @@ static void unmap(void *chunk, size_t size, void *arg)
     errno = arg ? 0 : 5;
 }
 
-static void free_keeps_errno(void)
+CASE(free_keeps_errno)
 {
     struct reap_options options = {.size = sizeof options, .source = {map, unmap, NULL}};
     for (options.flags = 0; options.flags <= REAP_SHARED; options.flags += REAP_SHARED) {
@@ -147,7 +139,7 @@ static void the_family(size_t size)
 }
 
 /* What libc allocates for its caller, and what for itself. */
-static void calls_of_libc(void)
+CASE(calls_of_libc)
 {
     static char text[] = "a line\nanother one, which is longer than what getline begins with: "
                          "............................................................................\n";
@@ -185,7 +177,7 @@ static void calls_of_libc(void)
 
 /* --- free and realloc find the owner --------------------------------------------------------- */
 
-static void owners(void)
+CASE(owners)
 {
     char *outside = OPAQUE(strdup("outside")), *gone = OPAQUE(malloc(50));
     reapEnter(&reap);
@@ -212,7 +204,7 @@ static void owners(void)
 
 /* --- several ---------------------------------------------------------------------------------- */
 
-static void they_nest(void)
+CASE(they_nest)
 {
     void *outer = reap, *inner;
     reapCreate(&inner, &outer);
@@ -252,7 +244,7 @@ static void *elsewhere(void *arg)
     return NULL;
 }
 
-static void each_thread_has_its_own(void)
+CASE(each_thread_has_its_own)
 {
     pthread_t threads[3];
     reapEnter(&reap);
@@ -285,7 +277,7 @@ static void *in_the_shared_one(void *shared)
     return NULL;
 }
 
-static void threads_are_in_one(void)
+CASE(threads_are_in_one)
 {
     pthread_t threads[3];
     void *shared, *object;
@@ -302,7 +294,7 @@ static void threads_are_in_one(void)
     reapFreeAll(&reap);
 }
 
-static void a_limit_holds(void)
+CASE(a_limit_holds)
 {
     EXPECT(reapSetLimit(&reap, 100000) == 0);
     reapEnter(&reap);
@@ -401,7 +393,7 @@ static void on_limit(void **met, size_t size, void *arg)
     asked_in_limit = OPAQUE(malloc(1000)); /* within the reap, that has none */
 }
 
-static void a_limits_function(void)
+CASE(a_limits_function)
 {
     int calls = 0;
     EXPECT(reapSetLimit(&reap, 100000) == 0);
@@ -420,16 +412,7 @@ int main(void)
     static const size_t sizes[] = {1, 24, 100, 1000, 1500, 5000, 30000, 100000, 3000000};
     reapCreate(&reap, NULL);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) the_family(sizes[i]);
-    of_no_size();
-    of_whole_pages();
-    free_keeps_errno();
-    calls_of_libc();
-    owners();
-    they_nest();
-    each_thread_has_its_own();
-    threads_are_in_one();
-    a_limit_holds();
-    a_limits_function();
+    run_cases(NULL);
     a_source_on_the_heap(NULL);
     a_source_on_the_heap(nested);
     reapDestroy(&reap);

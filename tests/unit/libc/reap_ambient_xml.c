@@ -3,8 +3,6 @@
  * freed are gone with their request. Linked to libreap-malloc. */
 #include <libxml/parser.h>
 #include <libxml/xpath.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "hoard.h"
 #include "reap.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_enter.c: what reapEnter does to malloc, as a program sees it: prints whose it is and what errno says.
  * Built with each order of the libraries; run by reap_enter.sh. */
-#include <errno.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
 
 #include "reap.h"
 #include "support/expect.h"

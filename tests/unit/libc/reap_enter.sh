@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # reapEnter where malloc is libreap-malloc's, and where it is not: then the program is told, by one line and by
 # errno; and where libreap comes before libreap-malloc, so that there are two of everything.
-tests=${top_builddir:-.}/tests
-preload=$(realpath "${top_builddir:-.}/.libs/libreap-malloc.so") || exit 99
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
+. "${srcdir:-.}/tests/support/script.sh"
+preload=$build/.libs/libreap-malloc.so programs=$build/tests/unit/libc
 
 told="reap: reapEnter: malloc is not libreap-malloc's, so nothing that it gives comes from the reap: link libreap-malloc first, or preload it"
 order="reap: libreap comes before libreap-malloc, which does not know the objects of its reaps: link libreap-malloc first, or alone"
@@ -24,14 +21,14 @@ check() {
     shift 4
     env "$@" >"$tmp/said.out" 2>"$tmp/said.err"
     is=$?
-    [ $is -eq "$status" ] || { echo "$what: status $is"; bad=1; }
-    diff "$tmp/out" "$tmp/said.out" && diff "$tmp/err" "$tmp/said.err" || { echo "$what: (< expected, > said)"; bad=1; }
+    [ $is -eq "$status" ] || wrong "$what: status $is"
+    diff "$tmp/out" "$tmp/said.out" && diff "$tmp/err" "$tmp/said.err" || wrong "$what: (< expected, > said)"
 }
 nl='
 '
-check "libreap alone" 0 "$does_not" "$told$nl" "$tests/unit/libc/reap_enter"
-check "libreap-malloc preloaded" 0 "$works" "" LD_PRELOAD="$preload" "$tests/unit/libc/reap_enter" free
-check "libreap-malloc alone" 0 "$works" "" "$tests/unit/libc/reap_enter_malloc" free
-check "libreap-malloc first" 0 "$works" "" "$tests/unit/libc/reap_enter_after" free
-check "libreap first" 0 "$does_not" "$order$nl$told$nl" "$tests/unit/libc/reap_enter_before"
+check "libreap alone" 0 "$does_not" "$told$nl" "$programs/reap_enter"
+check "libreap-malloc preloaded" 0 "$works" "" LD_PRELOAD="$preload" "$programs/reap_enter" free
+check "libreap-malloc alone" 0 "$works" "" "$programs/reap_enter_malloc" free
+check "libreap-malloc first" 0 "$works" "" "$programs/reap_enter_after" free
+check "libreap first" 0 "$does_not" "$order$nl$told$nl" "$programs/reap_enter_before"
 exit $bad

@@ -2,13 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Whatever the level of optimization, what libc allocates for itself in an entered reap is not the reap's, and what the
 # program allocates is: malloc tells the two apart by its return address, which its slow paths need as well.
-srcdir=${srcdir:-.} build=${top_builddir:-.}
+. "${srcdir:-.}/tests/support/script.sh"
 core=$build/.libs/libcore.a
-. "${srcdir:-.}/tests/support/needs.sh"
 [ -e "$core" ] || skip "no $core"
-tmp=$(mktemp -d) || exit 99
-trap 'rm -rf "$tmp"' EXIT
-bad=0
 
 cat >"$tmp/program.c" <<'C'
 #include <reap.h>
@@ -46,8 +42,8 @@ compiled() {
 for compiler in "${CC:-cc}" clang; do
     ! lacks "$compiler" || continue
     for level in -O0 -Og -O1 -Os -O2; do
-        compiled "$compiler" $level || { echo "wrong: $compiler $level"; bad=1; continue; }
-        "$tmp/program" || { echo "wrong: $compiler $level: status $?"; bad=1; }
+        compiled "$compiler" $level || { wrong "$compiler $level"; continue; }
+        "$tmp/program" || wrong "$compiler $level: status $?"
     done
 done
 exit $bad

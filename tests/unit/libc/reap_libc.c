@@ -8,7 +8,6 @@
  */
 #include <dirent.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -20,7 +19,6 @@
 #include <libintl.h>
 #include <locale.h>
 #include <netdb.h>
-#include <pthread.h>
 #include <pwd.h>
 #include <regex.h>
 #include <search.h>
@@ -28,15 +26,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <syslog.h>
 #include <time.h>
-#include <unistd.h>
 #include <wchar.h>
 #include <wordexp.h>
 
@@ -47,7 +39,7 @@
 
 /* Each is called three times: inside of a reap, after it, inside of another one. */
 
-static void use_localtime(void)
+CASE(use_localtime)
 {
     time_t then = 86400 * 365;
     EXPECT(localtime(&then)->tm_year == 71);
@@ -58,7 +50,7 @@ static void use_localtime(void)
     EXPECT(localtime(&then)->tm_hour == 1 && strcmp(tzname[0], "ABC") == 0);
 }
 
-static void use_localtime_unset(void)
+CASE(use_localtime_unset)
 {
     time_t now = time(NULL);
     char text[100];
@@ -66,7 +58,7 @@ static void use_localtime_unset(void)
     EXPECT(strftime(text, sizeof text, "%c %Z", localtime(&now)) > 10);
 }
 
-static void use_setlocale(void)
+CASE(use_setlocale)
 {
     EXPECT(setlocale(LC_ALL, "C.UTF-8") != NULL);
     EXPECT(strcmp(setlocale(LC_CTYPE, NULL), "C.UTF-8") == 0 && strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
@@ -75,7 +67,7 @@ static void use_setlocale(void)
 }
 
 static locale_t kept_locale;
-static void use_newlocale(void)
+CASE(use_newlocale)
 {
     locale_t fresh = newlocale(LC_ALL_MASK, "C.UTF-8", (locale_t)0);
     EXPECT(fresh != (locale_t)0 && strcmp(nl_langinfo_l(CODESET, fresh), "UTF-8") == 0);
@@ -85,7 +77,7 @@ static void use_newlocale(void)
     freelocale(fresh);
 }
 
-static void use_bindtextdomain(void)
+CASE(use_bindtextdomain)
 {
     setenv("LANGUAGE", "de:fr", 1);
     setlocale(LC_ALL, "C.UTF-8");
@@ -96,20 +88,20 @@ static void use_bindtextdomain(void)
     EXPECT(strcmp(bindtextdomain("reap-test", "/elsewhere"), "/elsewhere") == 0);
 }
 
-static void use_strerror(void)
+CASE(use_strerror)
 {
     EXPECT(strstr(strerror(9999), "9999") != NULL && strstr(strerror(8888), "8888") != NULL);
     EXPECT(strstr(strsignal(999), "999") != NULL);
 }
 
-static void use_dlerror(void)
+CASE(use_dlerror)
 {
     EXPECT(dlopen("/nowhere/of-reap.so", RTLD_NOW) == NULL);
     EXPECT(strstr(dlerror(), "of-reap.so") != NULL);
     EXPECT(dlsym(RTLD_DEFAULT, "no_such_name_of_reap") == NULL);
 }
 
-static void use_dlopen(void)
+CASE(use_dlopen)
 {
     void *module = dlopen("libresolv.so.2", RTLD_NOW), *other = dlopen("libBrokenLocale.so.1", RTLD_LAZY);
     EXPECT(module != NULL && dlsym(module, "ns_name_ntop") != NULL);
@@ -126,7 +118,7 @@ static void *in_thread(void *arg)
     return pthread_getspecific(keys[39]) == space ? arg : NULL;
 }
 
-static void use_pthread_create(void)
+CASE(use_pthread_create)
 {
     pthread_t threads[3];
     void *result = NULL;
@@ -136,7 +128,7 @@ static void use_pthread_create(void)
     EXPECT(in_thread(&result) != NULL);
 }
 
-static void use_stdio(void)
+CASE(use_stdio)
 {
     static FILE *kept;
     if (kept == NULL) kept = fopen("/dev/null", "w");
@@ -148,13 +140,13 @@ static void use_stdio(void)
 }
 
 static void nothing(void) {}
-static void use_atexit(void)
+CASE(use_atexit)
 {
     for (int i = 0; i < 100; i++) EXPECT(atexit(nothing) == 0);
     EXPECT(pthread_atfork(nothing, nothing, nothing) == 0);
 }
 
-static void use_environment(void)
+CASE(use_environment)
 {
     char name[20];
     for (int i = 0; i < 100; i++) {
@@ -164,7 +156,7 @@ static void use_environment(void)
     EXPECT(unsetenv("REAP_TEST_5") == 0 && getenv("REAP_TEST_5") == NULL);
 }
 
-static void use_names(void)
+CASE(use_names)
 {
     struct passwd *root = getpwnam("root");
     EXPECT(root != NULL && root->pw_uid == 0);
@@ -176,7 +168,7 @@ static void use_names(void)
     (void)getservbyname("http", "tcp");
 }
 
-static void use_hosts(void)
+CASE(use_hosts)
 {
     struct addrinfo *list = NULL, hints = {.ai_family = AF_INET, .ai_flags = AI_NUMERICHOST};
     if (getaddrinfo("localhost", "80", NULL, &list) == 0) freeaddrinfo(list);
@@ -193,7 +185,7 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static void use_qsort(void)
+CASE(use_qsort)
 {
     static uint64_t numbers[100000];
     for (size_t i = 0; i < 100000; i++) numbers[i] = i * 7919 % 100003;
@@ -201,7 +193,7 @@ static void use_qsort(void)
     EXPECT(numbers[0] < numbers[1] && numbers[99998] < numbers[99999]);
 }
 
-static void use_regcomp(void)
+CASE(use_regcomp)
 {
     static regex_t kept;
     static bool has;
@@ -212,7 +204,7 @@ static void use_regcomp(void)
     EXPECT(regexec(&kept, "a  endd", 0, NULL, 0) == 0 && regexec(&kept, "no", 0, NULL, 0) != 0);
 }
 
-static void use_iconv(void)
+CASE(use_iconv)
 {
     static iconv_t kept;
     char from[] = "text \xe4", to[100], *at = from, *out = to;
@@ -240,7 +232,7 @@ static void use_iconv(void)
     EXPECT(mbstowcs(wide, "\xc3\xa4", 10) == 1 && wide[0] == 0xe4);
 }
 
-static void use_files(void)
+CASE(use_files)
 {
     FILE *file = tmpfile();
     EXPECT(file != NULL && fputs("text\n", file) >= 0 && fflush(file) == 0);
@@ -259,7 +251,7 @@ static int visit(const char *path, const struct stat *is, int kind, struct FTW *
     return 0;
 }
 
-static void use_trees(void)
+CASE(use_trees)
 {
     glob_t found;
     wordexp_t words;
@@ -270,7 +262,7 @@ static void use_trees(void)
     EXPECT(nftw("/dev", visit, 5, FTW_PHYS | FTW_MOUNT) == 0);
 }
 
-static void use_tables(void)
+CASE(use_tables)
 {
     static bool has;
     if (!has) EXPECT(hcreate(100) != 0);
@@ -278,7 +270,7 @@ static void use_tables(void)
     EXPECT(hsearch((ENTRY){(char *)(uintptr_t) "key", NULL}, ENTER) != NULL);
 }
 
-static void use_memory_streams(void)
+CASE(use_memory_streams)
 {
     char *text = NULL;
     size_t size = 0;
@@ -290,7 +282,7 @@ static void use_memory_streams(void)
     free(word);
 }
 
-static void use_others(void)
+CASE(use_others)
 {
     void *frames[10];
     EXPECT(backtrace(frames, 10) > 0);
@@ -314,36 +306,6 @@ static void use_others(void)
     EXPECT(waitpid(child, NULL, 0) == child);
     posix_spawn_file_actions_destroy(&actions);
 }
-
-static const struct {
-    const char *name;
-    void (*use)(void);
-} functions[] = {
-    {"localtime", use_localtime},
-    {"localtime_unset", use_localtime_unset},
-    {"setlocale", use_setlocale},
-    {"newlocale", use_newlocale},
-    {"bindtextdomain", use_bindtextdomain},
-    {"strerror", use_strerror},
-    {"dlerror", use_dlerror},
-    {"dlopen", use_dlopen},
-    {"pthread_create", use_pthread_create},
-    {"stdio", use_stdio},
-    {"atexit", use_atexit},
-    {"environment", use_environment},
-    {"getpwnam", use_names},
-    {"getaddrinfo", use_hosts},
-    {"qsort", use_qsort},
-    {"regcomp", use_regcomp},
-    {"iconv", use_iconv},
-    {"files", use_files},
-    {"trees", use_trees},
-    {"tables", use_tables},
-    {"memory_streams", use_memory_streams},
-    {"others", use_others},
-};
-
-enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 /* --- one --------------------------------------------------------------------------------------- */
 
@@ -379,14 +341,14 @@ static void overwrite(void)
 
 static int one(const char *name)
 {
-    for (size_t i = 0; i < FUNCTIONS; i++) {
-        if (strcmp(functions[i].name, name) != 0) continue;
-        inside(name, functions[i].use);
+    for (unsigned i = 0; i < all_cases()->count; i++) {
+        if (strcmp(all_cases()->names[i], name) != 0) continue;
+        inside(name, all_cases()->runs[i]);
         overwrite();
-        functions[i].use();
-        inside(name, functions[i].use);
+        all_cases()->runs[i]();
+        inside(name, all_cases()->runs[i]);
         overwrite();
-        functions[i].use();
+        all_cases()->runs[i]();
         return expect_status();
     }
     return 99;
@@ -509,11 +471,11 @@ int main(int argc, char **argv)
 {
     static const char *const options[] = {"", "harden=1"};
     if (argc > 1) return one(argv[1]);
-    for (size_t i = 0; i < FUNCTIONS; i++)
+    for (unsigned i = 0; i < all_cases()->count; i++)
         for (size_t k = 0; k < 2; k++) {
-            int status = status_of(functions[i].name, options[k]);
+            int status = status_of(all_cases()->names[i], options[k]);
             if (status != 0)
-                printf("%s, REAP_OPTIONS=%s: %#x\n", functions[i].name, options[k], (unsigned)status);
+                printf("%s, REAP_OPTIONS=%s: %#x\n", all_cases()->names[i], options[k], (unsigned)status);
             EXPECT(status == 0);
         }
     reapCreate(&reap, NULL);

@@ -2,12 +2,7 @@
 /* remote_free.c: free(), realloc() and malloc_usable_size() of reaps' objects, from any thread. Linked to
  * libreap-malloc; no Check, which would run on the malloc that is tested. */
 #include <malloc.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "reap.h"
 #include "support/expect.h"
@@ -47,8 +42,6 @@ static void in_this_thread(void)
     free(OPAQUE(reapStrdup(&reap, "text")));
     EXPECT(stats().live_objects == 0);
 }
-
-/* --- an object that another thread measures, while all around it comes and goes -------------- */
 
 static unsigned char *_Atomic measured;
 static atomic_bool over;
@@ -114,8 +107,6 @@ static void pending_at_the_end(void)
     }
     EXPECT(stats().children == 0);
 }
-
-/* --- a shared reap, where free() and realloc() of any thread act at once --------------------- */
 
 static unsigned visits;
 

@@ -10,8 +10,6 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-/* --- files that say it ------------------------------------------------------------------------ */
-
 enum { FILES = 8 };
 
 static const struct {
@@ -110,8 +108,6 @@ TEST(a_path_that_is_too_long_is_no_limit)
     cgroup_read(root, &group);
     ck_assert(group.memory == SIZE_MAX && group.cpus == UINT_MAX);
 }
-
-/* --- what arenas make of it ------------------------------------------------------------------- */
 
 /* What is unused goes back before new memory is had that would come near the limit; below it stays. */
 TEST(near_the_limit_unused_memory_goes_back_first, .times = PATHS)

@@ -15,8 +15,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* --- files ----------------------------------------------------------------------------------- */
-
 TEST(a_file_is_read_as_far_as_there_is_room)
 {
     char text[16], little[4] = "xyz";
@@ -31,8 +29,6 @@ TEST(a_file_is_read_as_far_as_there_is_room)
     ck_assert_int_eq(errno, ENOTDIR);
     ck_assert_str_eq(little, "");
 }
-
-/* --- pages ----------------------------------------------------------------------------------- */
 
 TEST(mappings_are_aligned_and_zero)
 {
@@ -138,8 +134,6 @@ TEST(the_clock_goes_on)
     }
 }
 
-/* --- cpu ------------------------------------------------------------------------------------- */
-
 TEST(no_rseq_where_it_is_refused)
 {
     rseq_init(false, true);
@@ -221,8 +215,6 @@ TEST(conditional_stores, .times = 2)
     }
     ck_assert_uint_gt(done, 9000);
 }
-
-/* --- size classes ---------------------------------------------------------------------------- */
 
 TEST(every_size_fits_its_class_and_no_smaller_one)
 {

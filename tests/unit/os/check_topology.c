@@ -7,8 +7,6 @@
 
 #include <sys/stat.h>
 
-/* --- text ------------------------------------------------------------------------------------ */
-
 TEST(a_text_says_core_and_cache_of_each_cpu)
 {
     topology_init("0.0:0.0:1.0:1.0:2.1:2.1:9.1:9.2,slack=3", false); /* as it stands in REAP_OPTIONS */
@@ -40,8 +38,6 @@ TEST(a_text_may_have_all_cpus_and_no_more)
     memcpy(text + n, ":0.0", 4);
     ck_assert(!options_topology(text, n + 4, NULL));
 }
-
-/* --- files ----------------------------------------------------------------------------------- */
 
 static char root[] = "/tmp/check_topology.XXXXXX";
 

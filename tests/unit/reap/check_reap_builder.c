@@ -51,8 +51,6 @@ TEST(nothing_appended, .times = KINDS)
     reapDestroy(&reap);
 }
 
-/* --- no memory --------------------------------------------------------------------------------- */
-
 static int asked;
 static size_t asked_size;
 static void met(void **reap, size_t size, void *arg)
@@ -105,8 +103,6 @@ TEST(a_buffer_that_is_full)
     ck_assert_uint_eq(strspn(builder.data, "f"), length);
     reapDestroy(&reap);
 }
-
-/* --- marks --------------------------------------------------------------------------------------- */
 
 TEST(across_a_mark, .times = KINDS)
 {

@@ -126,8 +126,6 @@ TEST(each_call_takes_either, .times = KINDS)
     ck_assert_ptr_null(copy);
 }
 
-/* --- what sets a handle ---------------------------------------------------------------------- */
-
 static void create_in(void *r) { (reapCreate)(r, NULL); }
 static void create_with_in(void *r)
 {
@@ -161,8 +159,6 @@ TEST(handles_anywhere, .times = KINDS - 1)
     }
     reapDestroy(&reap);
 }
-
-/* --- handles in the reap itself ---------------------------------------------------------------- */
 
 /* How a reap is that has its handle in an object of its own. */
 enum {

@@ -12,8 +12,6 @@ static void *owner_of(const void *pointer)
     return owner;
 }
 
-/* --- objects --------------------------------------------------------------------------------- */
-
 /* A large object keeps its place: its chunk is the other reap's. */
 TEST(a_large_object_moves_with_its_chunk)
 {
@@ -66,8 +64,6 @@ TEST(a_move_may_use_the_room)
     reapDestroy(&other);
 }
 
-/* --- reaps ----------------------------------------------------------------------------------- */
-
 TEST(a_reap_is_adopted)
 {
     void *child, *grandchild;
@@ -119,8 +115,6 @@ TEST(limits_move_along)
     reapDestroy(&child);
     reapDestroy(&other);
 }
-
-/* --- threads --------------------------------------------------------------------------------- */
 
 enum { ROUNDS = 2000 };
 

@@ -7,8 +7,6 @@
 
 enum { THREADS = 4, ROUNDS = 20000 };
 
-/* --- children of one parent ------------------------------------------------------------------ */
-
 /* A few live children at a time, destroyed in another order than they were made in. */
 static void *make_children(void *parent)
 {
@@ -33,8 +31,6 @@ TEST(threads_make_children_of_one_parent)
     ck_assert_uint_eq(stats_of(parent).children, THREADS * 3);
     reapDestroy(&parent);
 }
-
-/* --- objects that any thread frees ------------------------------------------------------------ */
 
 enum { BATCH = 500 };
 
@@ -111,8 +107,6 @@ TEST(what_malloc_has_by_now_stays)
     reapDestroy(&reap);
 }
 
-/* --- a report of all meanwhile --------------------------------------------------------------- */
-
 /* Trees of small chunks, large objects and names, in memory that goes back to the OS between them. */
 static void *make_trees(void *unused)
 {
@@ -158,8 +152,6 @@ TEST(a_report_of_all_while_reaps_come_and_go)
     reapDestroy(&mine);
 }
 
-/* --- reaps handed from thread to thread ------------------------------------------------------ */
-
 struct exchange {
     _Atomic(void *) slots[8];
     void *parent;
@@ -196,8 +188,6 @@ TEST(reaps_go_from_thread_to_thread)
     reapDestroy(&exchange.parent);
 }
 
-/* --- what a fork leaves ---------------------------------------------------------------------- */
-
 /* The state that a fork meets in the middle of reap_tree_add: the lock is held, the new child is not
  * on the list yet, and what was the newest one already points back to it. */
 TEST(a_lock_that_nobody_holds, .modes = ORDINARY)
@@ -227,8 +217,6 @@ TEST(a_lock_that_nobody_holds, .modes = ORDINARY)
     reapDestroy(&lost);
     reapDestroy(&parent);
 }
-
-/* --- whose is a pointer, while its reap ends ------------------------------------------------- */
 
 static _Atomic(void *) object;
 

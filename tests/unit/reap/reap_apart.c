@@ -2,10 +2,6 @@
 /* reap_apart.c: what free(), realloc() and the reaps' own calls do with objects that lie apart; run by
  * reap_apart.sh with the options that make them so, linked to libreap-malloc. */
 #include <malloc.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "reap.h"
@@ -27,7 +23,7 @@ static void *free_it(void *object)
 }
 
 /* free() knows an object from a block, and takes it to its reap from any thread. */
-static void freed_by_free(void)
+CASE(freed_by_free)
 {
     pthread_t thread;
     free(reapMalloc(&reap, 1));
@@ -39,7 +35,7 @@ static void freed_by_free(void)
 
 static void *resize_it(void *object) { return realloc(object, 5000); }
 
-static void resized_by_realloc(void)
+CASE(resized_by_realloc)
 {
     pthread_t thread;
     void *object = memset(reapMalloc(&reap, 50), 7, 50), *owner;
@@ -52,7 +48,7 @@ static void resized_by_realloc(void)
     reapFree(&reap, object);
 }
 
-static void nobody_else_is_taken_for_one(void)
+CASE(nobody_else_is_taken_for_one)
 {
     void *block = malloc(100), *owner, *object = reapMalloc(&reap, 100);
     EXPECT(reapOf(block, &owner) == -1);
@@ -63,7 +59,7 @@ static void nobody_else_is_taken_for_one(void)
     free(block);
 }
 
-static void aligned_ones(void)
+CASE(aligned_ones)
 {
     for (size_t alignment = 16; alignment <= 65536; alignment *= 2) {
         char *object = reapAlignedAlloc(&reap, alignment, 100);
@@ -77,7 +73,7 @@ static void aligned_ones(void)
 }
 
 /* More than are remembered, so that the oldest are forgotten while others come in their places. */
-static void many_come_and_go(void)
+CASE(many_come_and_go)
 {
     enum { N = 1000 };
     static char *objects[N];
@@ -109,7 +105,7 @@ static void *make_blocks(void *none)
 }
 
 /* Another thread's block may have the memory of a large object as soon as it is back. */
-static void blocks_where_objects_were(void)
+CASE(blocks_where_objects_were)
 {
     pthread_t thread;
     pthread_create(&thread, NULL, make_blocks, NULL);
@@ -121,12 +117,7 @@ static void blocks_where_objects_were(void)
 int main(void)
 {
     reapCreate(&reap, NULL);
-    freed_by_free();
-    resized_by_realloc();
-    nobody_else_is_taken_for_one();
-    aligned_ones();
-    many_come_and_go();
-    blocks_where_objects_were();
+    run_cases(NULL);
     reapDestroy(&reap);
     return expect_status();
 }

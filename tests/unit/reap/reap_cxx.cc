@@ -11,9 +11,7 @@
 #include <list>
 #include <map>
 #include <string>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <unordered_map>
 #include <vector>
 
@@ -64,7 +62,7 @@ template <class Call> static bool aborts(Call call)
 
 // --- as a memory resource -----------------------------------------------------------------------
 
-static void test_alignment()
+CASE(test_alignment)
 {
     reap::resource memory;
     for (std::size_t alignment = 1; alignment <= 1 << 20; alignment *= 2)
@@ -82,7 +80,7 @@ static void test_alignment()
     EXPECT(reinterpret_cast<std::uintptr_t>(wide.data()) % 256 == 0);
 }
 
-static void test_equality()
+CASE(test_equality)
 {
     reap::resource one, other;
     reap::resource_ref borrowed(one.handle()), copy = borrowed;
@@ -95,7 +93,7 @@ static void test_equality()
 }
 
 // Every round leaves nothing: what containers free is used again.
-static void test_containers()
+CASE(test_containers)
 {
     reap::resource memory;
     std::size_t held = 0;
@@ -118,7 +116,7 @@ static void test_containers()
     EXPECT(live_objects(memory) == 0);
 }
 
-static void test_moves()
+CASE(test_moves)
 {
     reap::resource one, other;
     reap::resource_ref borrowed(one.handle());
@@ -147,7 +145,7 @@ static void test_moves()
 }
 
 // Winking out: what is never destroyed goes with the reap.
-static void test_release()
+CASE(test_release)
 {
     reap::resource memory;
     for (int round = 0; round < 3; round++) {
@@ -164,7 +162,7 @@ static void test_release()
     }));
 }
 
-static void test_children()
+CASE(test_children)
 {
     reap::resource connection;
     void *alive;
@@ -186,7 +184,7 @@ static void test_children()
 }
 
 // A resource in each thread, below one parent.
-static void test_threads()
+CASE(test_threads)
 {
     reap::resource server;
     std::vector<std::thread> threads;
@@ -204,7 +202,7 @@ static void test_threads()
 }
 
 // One resource for all threads, which free each other's strings.
-static void test_shared()
+CASE(test_shared)
 {
     reap::options options;
     options.flags = REAP_SHARED;
@@ -229,7 +227,7 @@ static void test_shared()
 
 // --- limits and exhaustion ----------------------------------------------------------------------
 
-static void test_limit()
+CASE(test_limit)
 {
     reap::options options;
     options.limit = 100000;
@@ -251,7 +249,7 @@ static void test_limit()
 
 static std::size_t huge = SIZE_MAX / 2;
 
-static void test_exhaustion()
+CASE(test_exhaustion)
 {
     reap::resource memory;
     EXPECT(throws<std::bad_alloc>([&] { (void)memory.allocate(OPAQUE(huge)); }));
@@ -292,7 +290,7 @@ struct Thrower {
     ~Thrower() { ended += '!'; }
 };
 
-static void test_make()
+CASE(test_make)
 {
     ended.clear();
     {
@@ -318,7 +316,7 @@ static void test_make()
     EXPECT(ended == "moiwa");
 }
 
-static void test_unique()
+CASE(test_unique)
 {
     ended.clear();
     reap::resource memory;
@@ -337,7 +335,7 @@ static void test_unique()
 }
 
 // An exception on its way through reaps and containers ends them in order; at no step is anything left.
-static void test_unwinding()
+CASE(test_unwinding)
 {
     reap::resource server;
     for (std::size_t limit = 16; limit < 60000; limit += 977) {
@@ -357,7 +355,7 @@ static void test_unwinding()
 }
 
 // An exception leaves the scope, and then the reap is nobody's.
-static void test_entered()
+CASE(test_entered)
 {
     reap::resource memory;
     std::string *leaked = nullptr;
@@ -398,7 +396,7 @@ static map fill()
     return filled;
 }
 
-static void test_allocator_takes()
+CASE(test_allocator_takes)
 {
     reap::resource outer, inner(outer.handle());
     vector<int> none(100, 7);
@@ -429,7 +427,7 @@ static void test_allocator_takes()
 }
 
 // From a reap to outside and back: nothing is copied, and each block goes back to where it came from.
-static void test_allocator_moves()
+CASE(test_allocator_moves)
 {
     reap::resource memory;
     map outside = fill(), inside;
@@ -455,7 +453,7 @@ static void test_allocator_moves()
     EXPECT(reapSetLimit(memory.handle(), 0) == 0 && live_objects(memory) == 0);
 }
 
-static void test_allocator_fails()
+CASE(test_allocator_fails)
 {
     reap::options options;
     options.limit = 1000;
@@ -473,7 +471,7 @@ static void test_allocator_fails()
 }
 
 // Builders, and handles by value and by type, as C++ sees them.
-static void test_calls_of_c()
+CASE(test_calls_of_c)
 {
     reap::resource memory;
     reap_builder line = {};
@@ -485,25 +483,4 @@ static void test_calls_of_c()
     EXPECT(stats_of(memory.handle()).children == 0);
 }
 
-int main()
-{
-    test_alignment();
-    test_equality();
-    test_containers();
-    test_moves();
-    test_release();
-    test_children();
-    test_threads();
-    test_shared();
-    test_limit();
-    test_exhaustion();
-    test_make();
-    test_unique();
-    test_unwinding();
-    test_entered();
-    test_allocator_takes();
-    test_allocator_moves();
-    test_allocator_fails();
-    test_calls_of_c();
-    return expect_status();
-}
+int main() { return run_cases(nullptr); }

@@ -7,9 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #if defined(__cpp_exceptions) || defined(__cpp_rtti)
 #error "to be built with -fno-exceptions -fno-rtti"
 #endif

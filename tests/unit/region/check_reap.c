@@ -4,8 +4,6 @@
 #include "support/expect.h"
 #include "support/reap_fixture.h"
 
-/* --- allocation ------------------------------------------------------------------------------ */
-
 TEST(objects_are_aligned_and_apart)
 {
     char *last = NULL;
@@ -165,8 +163,6 @@ TEST(large_objects_have_chunks_of_their_own, .modes = ORDINARY)
     reapFree(&reap, object);
     ck_assert_uint_eq(stats().peak_chunk_bytes >= 5000000, 1);
 }
-
-/* --- strings --------------------------------------------------------------------------------- */
 
 TEST(strings)
 {
