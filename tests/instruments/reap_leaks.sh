@@ -38,7 +38,7 @@ grep -q '^reap:   heaps=cid|cpu|.*dynamic:N|.* (cid): ' "$tmp/said" || wrong "he
 grep -q '^reap:   slack=0 to 1024 (4): ' "$tmp/said" || wrong "help: bounds"
 # stats=1: six lines, the options in force, bytes with units, and figures that fit.
 REAP_OPTIONS=stats=1,slack=4 "$program" 2>"$tmp/stats"
-[ "$(wc -l <"$tmp/stats")" = 6 ] || wrong "not six lines"; cat "$tmp/stats"
+[ "$(wc -l <"$tmp/stats")" = 6 ] || { wrong "not six lines"; cat "$tmp/stats"; }
 grep -qE ' held [0-9]+ \([0-9.]+ [KMG]iB\)' "$tmp/stats" || wrong "no units"
 grep -q '^reap: options .* slack=4 ' "$tmp/stats" || wrong "not the options in force"
 sed 's/ ([0-9.]* .iB)//g; s/,//g' "$tmp/stats" | awk '
