@@ -8,8 +8,9 @@
 #include "base/report.h"
 #include "base/sanitizer.h"
 #include "base/small_file.h"
+#include "hoard/chunk_provider.h"
 #include "hoard/malloc_fast.h"
-#include "hoard/reap_hooks.h"
+#include "hoard/user_memory.h"
 #include "os/pages.h"
 
 #include <string.h>
@@ -585,6 +586,6 @@ void *hardened_resize(void *block, size_t size, const char *call)
 
 void hardened_check_size(void *block, size_t size, const char *call)
 {
-    if (block == NULL || owner_chunk(pagemap_find(block), block, NULL) != NULL) return;
+    if (block == NULL || chunk_of(block, NULL) != NULL) return;
     if (hardened_usable(block, call) != size) report_misuse(call, block, "of another size");
 }
