@@ -6,7 +6,7 @@
 #include <string.h>
 
 #if !FUZZ_PUBLIC
-#include "reap/handle.h"
+#include "reap/reap_shared.h"
 #include "reap/validate.h"
 #endif
 
