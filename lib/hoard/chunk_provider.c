@@ -3,10 +3,9 @@
 
 #include "arena/large.h"
 #include "base/probe.h"
-#include "hoard/apart_table.h"
 #include "hoard/init.h"
 #include "hoard/malloc_fast.h"
-#include "hoard/owner.h"
+#include "hoard/user_memory.h"
 
 void chunk_start(void) { hoard_start(); }
 
@@ -60,14 +59,6 @@ bool chunk_resize(void *chunk, size_t size, size_t *got)
     bool done = large_resize(arena, chunk, size);
     *got = large_size(arena, chunk);
     return done || size <= *got;
-}
-
-void *chunk_of(const void *pointer, size_t *got) { return owner_chunk(pagemap_find(pointer), pointer, got); }
-
-void *chunk_around(const void *pointer)
-{
-    void *chunk = chunk_of(pointer, NULL);
-    return chunk != NULL ? chunk : apart_find_around(pointer);
 }
 
 void chunk_freeze(void)

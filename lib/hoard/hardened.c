@@ -7,8 +7,9 @@
 #include "base/parse.h"
 #include "base/report.h"
 #include "base/sanitizer.h"
+#include "hoard/chunk_provider.h"
 #include "hoard/malloc_fast.h"
-#include "hoard/reap_hooks.h"
+#include "hoard/user_memory.h"
 #include "os/pages.h"
 
 #include <string.h>
@@ -584,6 +585,6 @@ void *hardened_resize(void *block, size_t size, const char *call)
 
 void hardened_check_size(void *block, size_t size, const char *call)
 {
-    if (block == NULL || owner_chunk(pagemap_find(block), block, NULL) != NULL) return;
+    if (block == NULL || chunk_of(block, NULL) != NULL) return;
     if (hardened_usable(block, call) != size) report_misuse(call, block, "of another size");
 }

@@ -4,7 +4,9 @@
 #include "arena/large.h"
 #include "base/report.h"
 #include "heap/heap.h"
-#include "hoard/reap_hooks.h"
+#include "hoard/apart_table.h"
+#include "hoard/chunk_provider.h"
+#include "hoard/user_memory.h"
 
 const struct reap_hooks *reap_hooks;
 
@@ -19,9 +21,9 @@ static struct superblock *head_of_pointer(struct arena *arena, const void *point
     return arena->mapping != 0 ? &arena->slots[0] : arena_head(arena, pointer);
 }
 
-void *owner_chunk_elsewhere(struct arena *arena, const void *pointer, size_t *got)
+/* The chunk that is a span or a mapping. */
+static void *large_chunk(struct arena *arena, const void *pointer, size_t *got)
 {
-    ASSERT(arena != NULL);
     const struct superblock *slot = arena_slot(arena, pointer);
     bool is_first = slot->kind == SLOT_SPAN_CHUNK && arena->mapping == 0; /* large objects start there */
     if (is_first && got == NULL) return slot_start(slot);
@@ -34,9 +36,29 @@ void *owner_chunk_elsewhere(struct arena *arena, const void *pointer, size_t *go
     return chunk;
 }
 
+/* The chunk of a pointer, with its arena or NULL. */
+static ALWAYS_INLINE void *chunk_in(struct arena *arena, const void *pointer, size_t *got)
+{
+    void *lent = user_memory_find(pointer, got);
+    if (UNLIKELY(lent != NULL) || arena == NULL) return lent;
+    const struct superblock *sb = arena_slot(arena, pointer);
+    if (UNLIKELY(sb->kind != SLOT_CHUNKS)) return large_chunk(arena, pointer, got);
+    size_t size = superblock_class(sb)->size; /* a power of two */
+    if (got != NULL) *got = size;
+    return (void *)align_down((uintptr_t)pointer, size);
+}
+
+void *chunk_of(const void *pointer, size_t *got) { return chunk_in(pagemap_find(pointer), pointer, got); }
+
+void *chunk_around(const void *pointer)
+{
+    void *chunk = chunk_of(pointer, NULL);
+    return chunk != NULL ? chunk : apart_find_around(pointer);
+}
+
 struct owner owner_of(struct arena *arena, const void *pointer, const char *call, const char *freed)
 {
-    struct owner owner = {.kind = OWNER_CHUNK, .arena = arena, .at = owner_chunk(arena, pointer, NULL)};
+    struct owner owner = {.kind = OWNER_CHUNK, .arena = arena, .at = chunk_in(arena, pointer, NULL)};
     if (owner.at != NULL) return owner;
     if (arena == NULL) report_misuse(call, pointer, "not a pointer of this allocator");
     owner.sb = head_of_pointer(arena, pointer);

@@ -7,27 +7,12 @@
  *                                        a large object      SLOT_SPAN, or a mapping
  *     none of these                  ->  a line, and abort
  *
- * No call reads the program's memory or faults, whatever the bit pattern. Threads: any, without a lock.
+ * The call reads none of the program's memory, and does not fault. Threads: any, without a lock.
  */
 #ifndef OWNER_H
 #define OWNER_H
 
 #include "arena/arena.h"
-#include "hoard/user_memory.h"
-
-/* The chunk of a reap that holds a pointer; sets *got to its bytes unless got is NULL. `arena` is the
- * pointer's, NULL: none. */
-void *owner_chunk_elsewhere(struct arena *arena, const void *pointer, size_t *got);
-static inline void *owner_chunk(struct arena *arena, const void *pointer, size_t *got)
-{
-    void *lent = user_memory_find(pointer, got);
-    if (UNLIKELY(lent != NULL) || arena == NULL) return lent;
-    const struct superblock *sb = arena_slot(arena, pointer);
-    if (UNLIKELY(sb->kind != SLOT_CHUNKS)) return owner_chunk_elsewhere(arena, pointer, got);
-    size_t size = superblock_class(sb)->size; /* a power of two */
-    if (got != NULL) *got = size;
-    return (void *)align_down((uintptr_t)pointer, size);
-}
 
 /* What a pointer into memory of this allocator is, found once. */
 struct owner {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/report.h"
-#include "reap/handle.h"
 
 void reap_misuse_handle(const char *call, void *handle) { report_misuse(call, handle, "not a live reap"); }
 

@@ -15,6 +15,13 @@
  *     not a live object            freed before (in other calls than free), or its reap was cleared
  *                                  or destroyed
  *
+ * What a value is known to be decides how it is checked:
+ *
+ *     what is known of it     ordinary reap             shared reap: its face
+ *     the value alone         handle_may_be_plain       else
+ *     its memory was read     handle_is_plain_known     handle_face_known
+ *     nothing                 handle_is_plain           handle_face, which aborts if it is none
+ *
  * The checks recognize a freed object until its memory is used again. With harden (apart.h) the line also
  * tells the object's size, the first changed byte and its reap.
  *
@@ -25,7 +32,7 @@
 
 #include "arena/arena.h"
 #include "hoard/user_memory.h"
-#include "region/reap_chunk.h"
+#include "reap/reap_parts.h"
 
 /* Each prints what is wrong, with a handle or with an object of this reap (NULL: of any reap), and aborts. */
 void reap_misuse_handle(const char *call, void *handle) __attribute__((noreturn, cold));
@@ -39,6 +46,63 @@ void reap_misuse_null(const char *call) __attribute__((noreturn, cold));
     do {                                                                                                     \
         if (UNLIKELY(!UNKNOWN(argument))) reap_misuse_null(call);                                            \
     } while (0)
+
+/* --- handles ---------------------------------------------------------------------------------- */
+
+/* Handles of ordinary reaps lie at REAP_HEADER modulo USER_MEMORY_ALIGN, those of shared reaps (faces) at
+ * -REAP_FACE. So one bit tells that a handle is null or a face, at the cost of a test for null. */
+static_assert((REAP_HEADER & (REAP_HEADER - 1)) == 0 &&
+                  (REAP_HEADER & ((int)USER_MEMORY_ALIGN - REAP_FACE)) == 0,
+              "the bit of ordinary handles is theirs alone");
+static inline bool handle_may_be_plain(const struct reap *reap) { return (uintptr_t)reap & REAP_HEADER; }
+
+/* Returns true for the handle of an ordinary reap, whose memory the caller has read before: so a read cannot
+ * fault. */
+static inline bool handle_is_plain_known(const struct reap *reap)
+{
+    return LIKELY((uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER && reap->tag == reap_tag(reap));
+}
+
+/* Returns true if an address lies in an arena of slots, or in a chunk. Elsewhere the memory may have gone
+ * back to the OS, and a read would fault. The map of chunks knows most of them, and 0 is its word for none.
+ */
+static inline bool handle_is_readable(const void *pointer)
+{
+    return ((uintptr_t)pointer >> PAGEMAP_SHIFT && chunk_map_has(pointer)) || chunk_of(pointer, NULL);
+}
+
+/* Returns true if this value is the handle of an ordinary reap. */
+static inline bool handle_is_plain(const struct reap *reap)
+{
+    bool may_be = (uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER; /* so it is not NULL */
+    return LIKELY(may_be && handle_is_readable(reap) && reap->tag == reap_tag(reap));
+}
+
+/* The face of a handle whose memory was read before; NULL if the handle has no face. */
+static ALWAYS_INLINE struct reap_face *handle_face_known(void *handle)
+{
+    struct reap_face *face = handle;
+    bool may_be = (uintptr_t)face % USER_MEMORY_ALIGN == USER_MEMORY_ALIGN - REAP_FACE; /* so not null */
+    return LIKELY(may_be && face->tag == reap_face_tag(face)) ? face : NULL;
+}
+
+/* The face of a shared reap's handle. Aborts when the handle is none. */
+struct reap_face *handle_face(void *handle, const char *call);
+
+/* Aborts when a call would set a handle that lies in a reap itself, or in a face: the `&` was forgotten. */
+void handle_check_place_in(void **handle, const char *call) __attribute__((cold));
+
+/* Calls handle_check_place_in for those few places of handles that are aligned as reaps or faces are: one
+ * test for both, which a few other places pass too. */
+static inline void handle_check_place(void **handle, const char *call)
+{
+    const uintptr_t beyond = USER_MEMORY_ALIGN - REAP_FACE - REAP_HEADER; /* a face is so far behind a reap */
+    const uintptr_t bits = (USER_MEMORY_ALIGN - 1) & ~beyond;
+    REAP_NOT_NULL(handle, call);
+    if (UNLIKELY((((uintptr_t)handle - REAP_HEADER) & bits) == 0)) handle_check_place_in(handle, call);
+}
+
+/* --- objects ---------------------------------------------------------------------------------- */
 
 /* Returns true if it is the chunk of a large object, without writes around that object. */
 bool reap_is_whole(const struct reap_chunk *chunk);

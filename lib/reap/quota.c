@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/report.h"
-#include "reap/reap_shared.h"
+#include "reap/misuse.h"
 #include "reap/reap_tree.h"
 #include "reap/validate.h"
 #include "region/reap_free.h"

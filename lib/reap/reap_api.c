@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/report.h"
-#include "reap/handle.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
+#include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
 #include "reap/shared_use.h"

@@ -8,7 +8,7 @@
 
 #include "base/report.h"
 #include "hoard/redirect.h"
-#include "reap/handle.h"
+#include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 
 static __thread unsigned shared_entered;   /* how often this thread has entered the shared reap */

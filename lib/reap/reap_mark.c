@@ -3,9 +3,9 @@
 #include "reap/reap_mark.h"
 
 #include "base/report.h"
-#include "reap/handle.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
+#include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "reap/validate.h"
 #include "region/reap_free.h"

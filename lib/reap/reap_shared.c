@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_shared.c: reaps that any thread may use at any time. */
-#include "reap/handle.h"
+#include "reap/reap_shared.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-#include "reap/handle.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
+#include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 
 /* --- numbers --------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@
 #include "base/report.h"
 #include "hoard/user_memory.h"
 #include "os/pages.h"
-#include "reap/handle.h"
+#include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "region/reap_chunk.h"
 

@@ -10,7 +10,7 @@
 #ifndef SHARED_USE_H
 #define SHARED_USE_H
 
-#include "reap/handle.h"
+#include "reap/reap_shared.h"
 
 /* What a call uses: an ordinary reap, the reap of an entered part, or that of a part of a reap that this
  * thread has taken. */

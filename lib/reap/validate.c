@@ -3,7 +3,7 @@
 #include "reap/validate.h"
 
 #include "base/report.h"
-#include "reap/reap_shared.h"
+#include "reap/reap_parts.h"
 #include "reap/reap_tree.h"
 #include "region/reap_free.h"
 

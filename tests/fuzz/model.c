@@ -3,7 +3,7 @@
 #include "fuzz_ops.h"
 
 #if !FUZZ_PUBLIC
-#include "reap/handle.h"
+#include "reap/reap_shared.h"
 #include "reap/validate.h"
 #endif
 

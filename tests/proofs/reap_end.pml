@@ -3,7 +3,7 @@
  * surveys all reaps. Part 0 is the reap itself, and has the face; part 1 is a hidden child.
  *
  *     freer                  free_shared, free_any, free_there (shared_use.c): by way of its own part, or by the object's
- *     freer: enter           reap_part_try (reap_shared.h); reap_part_enter, wait_for_part (reap_shared.c): after some
+ *     freer: enter           reap_part_try (reap_parts.h); reap_part_enter, wait_for_part (reap_shared.c): after some
  *                            tries with the lock of the face, so that nobody takes the reap while it waits
  *     freer: send            send_to_part (shared_use.c), reap_push_pending (reap_chunk.h): onto the other part's list
  *     freer: due             free_pending (shared_use.c): too much waits there, and it has left its own part

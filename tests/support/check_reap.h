@@ -6,7 +6,7 @@
 #include "check_backend.h"
 
 #include "reap.h"
-#include "reap/handle.h"
+#include "reap/reap_shared.h"
 #include "reap/validate.h"
 
 /* The reap itself, also of a shared one. */
