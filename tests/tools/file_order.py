@@ -11,7 +11,6 @@ import pathlib
 import re
 import sys
 
-OPEN = {"region", "reap"}  # two files of these may still have static functions of one name, and so may guarded.c
 HEAD = re.compile(r"^(?!typedef|return|else)([A-Za-z_][^;{}=#()]*?(?:__attribute__\(\(.*?\)\))?[^;{}=#()]*?\b(\w+)\([^;{}]*?\)[^;{}()]*\{)", re.M)
 
 
@@ -39,8 +38,7 @@ for path in sources:
             home[name] = place[path]
 for name, places in static.items():
     places |= {home[name]} if name in home else set()
-    places.discard(("hoard", "guarded"))
-    if len(places) > 1 and not {folder for folder, _ in places} <= OPEN:
+    if len(places) > 1:
         wrong.append(f"{name} is a function of {', '.join(sorted('/'.join(p) for p in places))}")
 
 edges = 0
