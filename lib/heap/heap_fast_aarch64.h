@@ -67,8 +67,9 @@ changed:
     return RSEQ_CHANGED;
 }
 
-/* Takes the block that went last into this id's batch of the class, or NULL. */
-static inline void *heap_batch_pop(unsigned class)
+/* Takes the block that went last into this id's batch of the class, or NULL. `link_at`: where it has the
+ * next one's address. */
+static ALWAYS_INLINE void *heap_batch_pop(unsigned class, const unsigned link_at)
 {
     uint64_t t, word, next;
     char *block;
@@ -79,7 +80,7 @@ again:
         "ldr %[word], [%[t]]\n\t"
         "tbnz %[word], #48, %l[none]\n\t" /* closed */
         "and %[block], %[word], #0xffffffffffff\n\tcbz %[block], %l[none]\n\t"
-        "ldr %[next], [%[block], #8]\n\teor %[next], %[next], %[cookie]\n\t"
+        "ldr %[next], [%[block], %[link_at]]\n\teor %[next], %[next], %[cookie]\n\t"
         "sub %[word], %[word], %[block]\n\tsub %[word], %[word], %[one]\n\t"
         "add %[word], %[word], %[next]\n\t"
         "lsr %[next], %[next], #48\n\tcbnz %[next], %l[written]\n\t"
@@ -87,7 +88,7 @@ again:
         RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block)
         : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_BATCH_ONE),
-          [cookie] "r"(superblock_cookie)
+          [cookie] "r"(superblock_cookie), [link_at] "i"(link_at)
         : "memory"
         : again, none, written);
     return block;

@@ -89,8 +89,9 @@ changed:
     return RSEQ_CHANGED;
 }
 
-/* Takes the block that went last into this id's batch of the class, or NULL. */
-static inline void *heap_batch_pop(unsigned class)
+/* Takes the block that went last into this id's batch of the class, or NULL. `link_at`: where it has the
+ * next one's address. */
+static ALWAYS_INLINE void *heap_batch_pop(unsigned class, const unsigned link_at)
 {
     uint64_t t, word, next;
     char *block;
@@ -101,14 +102,14 @@ again:
         "movq (%[batch], %[t]), %[word]\n\t"
         "btq $48, %[word]\n\tjc %l[none]\n\t" /* closed */
         "movq %[word], %[block]\n\tshlq $16, %[block]\n\tshrq $16, %[block]\n\tjz %l[none]\n\t"
-        "movq 8(%[block]), %[next]\n\txorq %[cookie], %[next]\n\t"
+        "movq %c[link_at](%[block]), %[next]\n\txorq %[cookie], %[next]\n\t"
         "subq %[block], %[word]\n\tsubq %[one], %[word]\n\taddq %[next], %[word]\n\t"
         "shrq $48, %[next]\n\t" HEAP_IF_WRITTEN
         "movq %[word], (%[batch], %[t])\n\t"
         RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block)
         : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_BATCH_ONE),
-          [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
+          [cookie] "m"(superblock_cookie), [link_at] "i"(link_at) HEAP_FOUND_INPUT
         : "memory", "cc"
         : again, none, written);
     return block;
