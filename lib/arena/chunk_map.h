@@ -29,7 +29,7 @@ enum {
     CHUNK_MAP_BITS = CHUNK_MAP_ARENAS * (ARENA / CHUNK_MAP_UNIT / 8) /* bytes of one array of bits */
 };
 
-/* Of an open chunk: its reap; of another one with live bits: the chunk, and 1; else 0 (reap_free.h). These
+/* Of a listed chunk: its reap; of another one with live bits: the chunk, and 1; else 0 (reap_free.h). These
  * are the low halves of addresses: the high half is that of the arena that has this part of the map. */
 extern HIDDEN uint32_t *chunk_map_entries;
 

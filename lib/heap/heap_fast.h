@@ -99,11 +99,13 @@ static inline void *heap_carve(unsigned class)
 
 static inline void *heap_carve_one(unsigned class) { return heap_carve(class); }
 
-static inline void *heap_batch_pop(unsigned class, unsigned link_at)
+static inline void *heap_batch_pop(unsigned class)
 {
-    (void)class, (void)link_at;
+    (void)class;
     return NULL;
 }
+
+static inline void *heap_kept_pop(unsigned class) { return heap_batch_pop(class); }
 
 static inline void heap_free(struct superblock *sb, void *block) { heap_free_slow(sb, block); }
 
@@ -124,7 +126,7 @@ static inline uint64_t heap_wait(void *block)
 /* Takes the stub of a wide class that this id freed last, or NULL. */
 static ALWAYS_INLINE void *heap_kept_get(unsigned class)
 {
-    struct stub *stub = heap_batch_pop(class, HEAP_KEPT_LINK);
+    struct stub *stub = heap_kept_pop(class);
     if (stub != NULL) stub->link = 0; /* not before the commit */
     return stub;
 }
@@ -142,7 +144,7 @@ static ALWAYS_INLINE void *heap_pop_wide(unsigned class)
 static inline void *heap_batch_get(unsigned class)
 {
     if (sizeclass_is_wide(class)) return heap_kept_get(class);
-    void *block = !false_sharing_possible(class) ? heap_batch_pop(class, HEAP_BATCH_LINK) : NULL;
+    void *block = !false_sharing_possible(class) ? heap_batch_pop(class) : NULL;
     if (block == NULL) return NULL;
     if (!block_looks_free(block)) superblock_written(block);
     ASSERT(heap_is_block(block, class));

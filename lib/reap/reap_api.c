@@ -85,7 +85,7 @@ void *reapRealloc(void **handle, void *object, size_t size)
 
 /* The cases of an object that the fast path does not free, in order: a shared reap's, the last one before the
  * hole, one in a quiet or swept chunk, a large one, one in a chunk in region state (afterwards it is listed)
- * or that is not in the map. Aborts on misuse. */
+ * or that is not in the map, or is too long for the ways before. Aborts on misuse. */
 static NOINLINE void free_slow(void **handle, void *object)
 {
     struct reap_chunk *chunk;

@@ -2,8 +2,8 @@
 /* reap_free.h: heap mode: freeing, and allocation from what was freed.
  *
  * The free lists are a cache of what the bitmaps say. A free clears the object's live bit, which is the whole
- * check, and puts the gap onto the list of its exact size; an allocation takes it from there and sets the
- * bit.
+ * check, and puts the gap onto the list of its size, above 63 units of a range of sizes; an allocation takes
+ * it from there, or cuts it, and sets the bit.
  *
  *     free lists   by units:  1   2   3  ...  63 | 64..95    96..127   128..191   192..255   ...
  *
@@ -185,8 +185,8 @@ static inline bool reap_free_may_bump_back(const struct reap *reap, const char *
     return !(object < reap->mark_at && reap->mark_at <= reap->bump);
 }
 
-/* Checks and frees the last object before the hole, in region mode: the hole then begins at the object.
- * False, and nothing has changed: it is no such object. */
+/* Checks and frees the last object before the hole, of 63 units at most, in region mode: the hole then begins
+ * at the object. False, and nothing has changed: it is none, or a longer one (bump_back in reap_free.c). */
 static inline bool reap_free_last(struct reap *reap, void *object)
 {
     size_t before = (uintptr_t)reap->bump - (uintptr_t)object, units = before / REAP_UNIT | before << 60;

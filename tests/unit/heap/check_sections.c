@@ -279,15 +279,15 @@ TEST(an_outbox_gives_the_latest_back_and_each_once)
     void *blocks[N];
     fill_batch(blocks, N);
     act_as(ID);
-    ck_assert_ptr_null(heap_batch_pop(CLASS_64, HEAP_BATCH_LINK));
+    ck_assert_ptr_null(heap_batch_pop(CLASS_64));
     act_as(OTHER);
-    ck_assert_ptr_null(heap_batch_pop(CLASS_64 + 1, HEAP_BATCH_LINK));
+    ck_assert_ptr_null(heap_batch_pop(CLASS_64 + 1));
     for (unsigned i = N; i-- > 0;) {
         ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64] / HEAP_BATCH_ONE, i + 1);
-        ck_assert_ptr_eq(heap_batch_pop(CLASS_64, HEAP_BATCH_LINK), blocks[i]);
+        ck_assert_ptr_eq(heap_batch_pop(CLASS_64), blocks[i]);
     }
     ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64], 0);
-    ck_assert_ptr_null(heap_batch_pop(CLASS_64, HEAP_BATCH_LINK));
+    ck_assert_ptr_null(heap_batch_pop(CLASS_64));
 }
 
 TEST(a_closed_outbox_gives_nothing)
@@ -296,7 +296,7 @@ TEST(a_closed_outbox_gives_nothing)
     fill_batch(blocks, 2);
     heap_batches[OTHER].of[CLASS_64] |= HEAP_BATCH_CLOSED;
     uint64_t word = heap_batches[OTHER].of[CLASS_64];
-    ck_assert_ptr_null(heap_batch_pop(CLASS_64, HEAP_BATCH_LINK));
+    ck_assert_ptr_null(heap_batch_pop(CLASS_64));
     ck_assert_uint_eq(heap_batches[OTHER].of[CLASS_64], word);
 }
 
