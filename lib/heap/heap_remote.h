@@ -15,31 +15,6 @@
  * No lock. */
 bool heap_batch_put(struct superblock *sb, void *block);
 
-/* Keeps the stub of a wide block for this id's next malloc of its class. False: half a superblock is kept,
- * the batch is closed, or this thread has another id now. */
-static inline bool heap_keep(const struct superblock *sb, void *stub)
-{
-    ASSERT(sb->kind == SLOT_WIDE && cpu.ids != 0 && !block_may_be_free(stub));
-    unsigned id = rseq_id();
-    uint64_t *at = &heap_batches[id].of[sb->class], word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
-    if ((word & HEAP_BATCH_CLOSED) != 0) return false;
-    if (word / HEAP_BATCH_ONE >= superblock_class(sb)->capacity / 2u) return false;
-    uint64_t first = word % HEAP_BATCH_CLOSED;
-    *heap_batch_link(stub, true) = first ^ superblock_cookie;
-    if (rseq_store(id, at, word, word - first + HEAP_BATCH_ONE + (uintptr_t)stub) == RSEQ_DONE) return true;
-    *heap_batch_link(stub, true) = 0;
-    return false;
-}
-
-/* Returns true if this id's heap owns the superblock, warm or cold. */
-static inline bool heap_owns(const struct superblock *sb)
-{
-    return (superblock_role(sb).owner & (OWNER_COLD - 1u)) == rseq_id();
-}
-
-/* Makes the wide blocks that this id keeps pending. Returns true if there were any. No lock. */
-bool heap_keep_nothing(unsigned id);
-
 /* Makes the blocks in this id's batches pending. No lock. */
 void heap_batch_deliver(void);
 

@@ -34,11 +34,9 @@ struct heap_row {
     uint64_t active[CLASSES]; /* by class */
 };
 
-/* The batches of an id, by class: of small classes what it freed of other heaps, of wide ones what it freed
- * last. A word: the first block's address : 48 | closed : 1 | blocks : 15. A block in a batch looks free, as
- * one on a superblock's free list does; its second eight bytes have the address of the next block, disguised.
- * A stub's have the address of its block, so its first eight bytes have the next stub's: they may be a free
- * one's by block_may_be_free, and are not 0. */
+/* The remote batches of an id, by class. A word: the first block's address : 48 | closed : 1 | blocks : 15. A
+ * block in a batch looks free, as one on a superblock's free list does; its second eight bytes have the
+ * address of the next block, disguised. */
 struct heap_batches {
     uint64_t of[CLASSES];
 };
@@ -79,13 +77,7 @@ static inline void *heap_waiting_block(uint64_t place)
     return (void *)(uintptr_t)(place & (HEAP_BATCH_CLOSED - 1));
 }
 
-/* Where the link to the next one in a batch is: in a block, and in a stub. */
-enum { HEAP_BATCH_LINK = 8, HEAP_KEPT_LINK = 0 };
-
-static inline uint64_t *heap_batch_link(void *block, bool is_stub)
-{
-    return (uint64_t *)(void *)((char *)block + (is_stub ? HEAP_KEPT_LINK : HEAP_BATCH_LINK));
-}
+static inline uint64_t *heap_batch_link(void *block) { return (uint64_t *)block + 1; }
 
 enum { HEAP_DETOURS = 32 };
 

@@ -3,7 +3,6 @@
 
 #include "arena/large.h"
 #include "base/report.h"
-#include "heap/heap_remote.h"
 #include "hoard/hardened.h"
 #include "hoard/owner.h"
 #include "hoard/reap_hooks.h"
@@ -37,7 +36,7 @@ void hoard_free_slow(void *block, const char *call)
     void *stub = sb != NULL ? arena_stub_of(arena, sb, block) : NULL;
     if (UNLIKELY(stub == NULL || block_may_be_free(stub)))
         free_found(arena, block, call);
-    else if (heap_path_is_locked() || !heap_owns(sb) || !heap_keep(sb, stub))
+    else
         hoard_push(sb, stub);
 }
 

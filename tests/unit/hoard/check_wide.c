@@ -4,8 +4,6 @@
 
 #include "arena/arena.h"
 #include "arena/large.h"
-#include "heap/global_heap.h"
-#include "heap/heap_table.h"
 
 enum { WIDE = CLASS_CHUNK - CLASS_WIDE };
 
@@ -88,39 +86,6 @@ TEST(what_was_never_handed_out_is_told, .times = PATHS)
         if (rest == 0) continue;
         assert_misuse(free_it, last + size_of(class), "hoard_free", "not the start of a block");
     }
-}
-
-/* What a heap keeps is free: to a second free, to a statistic and to a trim. */
-TEST(what_was_freed_last_comes_first_and_is_not_freed_twice, .times = PATHS)
-{
-    start_on(_i);
-    for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; ++class) {
-        struct hoard_stats stats;
-        char *blocks[] = {hoard_malloc(size_of(class)), hoard_malloc(size_of(class))};
-        for (unsigned i = 0; i < 2; i++) hoard_free(blocks[i]);
-        for (unsigned i = 0; i < 2; i++) assert_misuse(free_it, blocks[i], "hoard_free", "freed twice");
-        if (cpu.ids != 0) ck_assert_uint_eq(heap_batches[rseq_id()].of[class] / HEAP_BATCH_ONE, 2);
-        for (unsigned i = 2; i-- > 0;) ck_assert_ptr_eq(hoard_malloc(size_of(class)), blocks[i]);
-        for (unsigned i = 0; i < 2; i++) hoard_free(blocks[i]);
-        hoard_stats(&stats);
-        ck_assert_uint_eq(stats.live_bytes, 0);
-        for (unsigned i = 0; i < 2; i++) assert_misuse(free_it, blocks[i], "hoard_free", "freed twice");
-    }
-    assert_all_comes_back();
-}
-
-/* Of twenty superblocks each free takes one of another: all of them would stay for the blocks that are kept.
- * hoard_stats would send these home, so the accounts tell. */
-TEST(kept_blocks_hold_no_memory_back_when_all_is_freed, .times = PATHS)
-{
-    enum { SIZE = 16384, N = 320 };
-    static char *blocks[N];
-    start_on(_i);
-    for (unsigned i = 0; i < N; i++) ck_assert_ptr_nonnull(blocks[i] = hoard_malloc(SIZE));
-    for (unsigned i = 0; i < N; i++) hoard_free(blocks[i * 17 % N]);
-    unsigned left = (unsigned)(heap_totals().slots + global_heap_slots());
-    ck_assert_msg(left <= 12, "%u slots", left);
-    assert_all_comes_back();
 }
 
 static enum superblock_kind kind_of(const void *object) { return superblock_of(object)->kind; }
