@@ -160,18 +160,31 @@ CASE(nothing_wrong)
     }
 }
 
+/* Freed, where it is not the reap's last one. */
+static volatile char *freed_object(void)
+{
+    void *object = reapMalloc(&reap, 100);
+    reapMalloc(&reap, 100);
+    reapFree(&reap, object);
+    return object;
+}
+
+static volatile char *written_object(void **in)
+{
+    volatile char *object = reapMalloc(in, 100);
+    object[5] = 1;
+    return object;
+}
+
 CASE(after_free)
 {
-    volatile char *object = reapMalloc(&reap, 100);
-    reapMalloc(&reap, 100);
-    reapFree(&reap, (void *)object);
+    volatile char *object = freed_object();
     sink = object[60];
 }
 
 CASE(after_clear)
 {
-    volatile char *object = reapMalloc(&reap, 100);
-    object[5] = 1;
+    volatile char *object = written_object(&reap);
     reapFreeAll(&reap);
     sink = object[5];
 }
@@ -192,8 +205,7 @@ CASE(after_destroy)
 {
     void *child;
     reapCreate(&child, &reap);
-    volatile char *object = reapMalloc(&child, 100);
-    object[5] = 1;
+    volatile char *object = written_object(&child);
     reapDestroy(&child);
     sink = object[5];
 }
@@ -202,8 +214,7 @@ CASE(after_rewind)
 {
     reap_mark mark;
     reapMark(&reap, &mark);
-    volatile char *object = reapMalloc(&reap, 100);
-    object[5] = 1;
+    volatile char *object = written_object(&reap);
     reapRewind(&reap, &mark);
     sink = object[5];
 }
@@ -233,26 +244,21 @@ CASE(undefined)
 
 CASE(start_after_free)
 {
-    volatile char *object = reapMalloc(&reap, 100);
-    reapMalloc(&reap, 100);
-    reapFree(&reap, (void *)object);
+    volatile char *object = freed_object();
     sink = object[0];
 }
 
 /* Of a size that is in use again. */
 CASE(written_after_free)
 {
-    volatile char *object = reapMalloc(&reap, 100);
-    reapMalloc(&reap, 100);
-    reapFree(&reap, (void *)object);
+    volatile char *object = freed_object();
     for (int i = 0; i < 10; i++) reapMalloc(&reap, 100);
     object[OPAQUE(60)] = 1;
 }
 
 CASE(after_clear_refilled)
 {
-    volatile char *object = reapMalloc(&reap, 100);
-    object[5] = 1;
+    volatile char *object = written_object(&reap);
     reapFreeAll(&reap);
     for (int i = 0; i < 10; i++) memset(reapMalloc(&reap, 100), 1, 100);
     sink = object[5];
@@ -262,8 +268,7 @@ CASE(after_destroy_and_many)
 {
     void *child;
     reapCreate(&child, &reap);
-    volatile char *object = reapMalloc(&child, 100);
-    object[5] = 1;
+    volatile char *object = written_object(&child);
     reapDestroy(&child);
     for (int i = 0; i < 2000; i++) {
         reapCreate(&child, &reap);
@@ -310,8 +315,7 @@ CASE(of_a_buffer)
     struct reap_options options = {.size = sizeof options, .buffer = buffer, .buffer_size = sizeof buffer};
     void *within;
     if (reapCreateWith(&within, NULL, &options) != 0) abort();
-    volatile char *object = reapMalloc(&within, 100);
-    object[5] = 1;
+    volatile char *object = written_object(&within);
     reapDestroy(&within);
     sink = object[5];
 }
