@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <ucontext.h>
 
+#include "base/lock.h"
+
 static void (*step_look)(void); /* called after each instruction; may call what only reads */
 static volatile unsigned long step_count;
 static volatile bool step_is_last; /* set by step_look: the rest of the call runs without steps */
@@ -45,6 +47,19 @@ static void step_taken(int signal, siginfo_t *info, void *context)
 #define step_begin() (void)0
 #define step_end() (void)0
 #endif
+
+/* Calls a function as another thread would, which holds none of this thread's locks. */
+static inline void step_aside(void (*what)(void))
+{
+#ifdef REAP_DEBUG
+    struct lock_ranks mine = lock_ranks;
+    lock_ranks = (struct lock_ranks){.me = &mine};
+    what();
+    lock_ranks = mine;
+#else
+    what();
+#endif
+}
 
 static void step_nothing(void) {}
 

@@ -144,19 +144,14 @@ static int destroy_one_and_all(void)
     return clear_and_destroy();
 }
 
+static void fork_aside(void) { bad_status = in_child(destroy_one_and_all); }
+
 static void fork_once(unsigned first)
 {
     if (bad_status != 0) return;
     first_to_go = first;
     forks++;
-#ifdef REAP_DEBUG
-    struct lock_ranks mine = lock_ranks;
-    lock_ranks = (struct lock_ranks){.me = &mine};
-    bad_status = in_child(destroy_one_and_all);
-    lock_ranks = mine;
-#else
-    bad_status = in_child(destroy_one_and_all);
-#endif
+    step_aside(fork_aside);
 }
 
 static bool is_list_locked(const struct reap *reap) { return atomic_load(&reap->below.lock) != 0; }

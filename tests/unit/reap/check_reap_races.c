@@ -46,8 +46,8 @@ static void say(unsigned i, const char *what)
     whose = i;
 }
 
-/* What lives is seen to, with its size; or something is being changed behind it. */
-static void look_at_sizes(void)
+/* As another thread. What lives is seen to, with its size; or something is being changed behind it. */
+static void look_at_sizes_aside(void)
 {
     int saved = errno;
     for (unsigned i = 0; i < count; i++) {
@@ -64,6 +64,12 @@ static void look_at_sizes(void)
     reap_stats_of(reap, &stats);
     if (stats.live_bytes > HELD_MAX || stats.live_objects > HELD_MAX / 16) say(0, "counted wildly");
     errno = saved;
+}
+
+/* Not within a gate: reapOf waits for who is there. */
+static void look_at_sizes(void)
+{
+    if (lock_depth < LOCK_GATE) step_aside(look_at_sizes_aside);
 }
 
 static void note(unsigned i, void *at)
@@ -179,14 +185,7 @@ static void act_once(void)
     const struct reap *it = reap;
     if (++looks < look_number || look_number == 0 || atomic_load(&it->below.lock) != 0) return;
     look_number = 0;
-#ifdef REAP_DEBUG
-    struct lock_ranks mine = lock_ranks;
-    lock_ranks = (struct lock_ranks){.me = &mine};
-    act();
-    lock_ranks = mine;
-#else
-    act();
-#endif
+    step_aside(act);
 }
 
 static void expect_act(unsigned long at, void (*what)(void))
