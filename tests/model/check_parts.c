@@ -313,6 +313,12 @@ TEST(one_that_only_frees_has_a_part, .times = 2 * VCPU_PATHS)
     ck_assert_int_eq(reap_is_pending(objects[FREES - 1]), !limited);
     ck_assert_int_eq(known->remote != 0, !limited);
     ck_assert_uint_eq(stats_of(reap).live_objects, 0);
+    vcpu_be(0);
+    objects[0] = reapMalloc(&reap, 16);
+    vcpu_be(1);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 16)); /* now it has a part in any case */
+    reapFree(&reap, objects[0]);
+    ck_assert_int_eq(known->remote != 0, !limited);
     end();
 }
 
@@ -330,6 +336,29 @@ TEST(what_waits_writes_to_nothing_else, .times = VCPU_PATHS)
     for (unsigned i = 0; i < OBJECTS; i += 2) reapFree(&reap, objects[i]);
     for (unsigned i = 1; i < OBJECTS; i += 2)
         for (unsigned k = 0; k < 16; k++) ck_assert_uint_eq(objects[i][k], i);
+    end();
+}
+
+/* Another part's object waits, in whatever state its chunk is. */
+TEST(what_is_in_a_quiet_chunk_waits_too, .times = VCPU_PATHS)
+{
+    enum { OBJECTS = 60000, KEPT = 500 };
+    static void *objects[OBJECTS];
+    unsigned quiet = 0;
+    needs(begin(_i), vcpu_lacks);
+    make_parts(2);
+    vcpu_be(0);
+    for (unsigned i = 0; i < OBJECTS; i++) objects[i] = reapMalloc(&reap, 16);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        if (i % (OBJECTS / KEPT)) reapFree(&reap, objects[i]);
+    vcpu_be(1);
+    for (unsigned i = 0; i < OBJECTS; i += OBJECTS / KEPT) {
+        const struct reap_chunk *chunk = chunk_of(objects[i], NULL);
+        quiet += chunk->state == REAP_CHUNK_QUIET;
+        reapFree(&reap, objects[i]);
+        ck_assert(reap_is_pending(objects[i]));
+    }
+    ck_assert_uint_gt(quiet, KEPT / 2);
     end();
 }
 
