@@ -175,8 +175,11 @@ int reapFreeAny(void *object)
         free_from_any(chunk, object, "reapFreeAny");
         return 0;
     }
-    /* Memory that a dead object gave back may be malloc's by now. */
-    if (UNLIKELY(object && apart_waits(object))) reap_misuse_object("reapFreeAny", NULL, object);
+    /* Within an object that lies apart, or freed and not given back: what a dead one gave back may be
+     * malloc's. */
+    const struct reap_chunk *around = object ? chunk_around(object) : NULL;
+    if (UNLIKELY(around && (reap_chunk_is_live(around) || apart_waits(object))))
+        reap_misuse_object("reapFreeAny", NULL, object);
     errno = ENOENT;
     return -1;
 }
