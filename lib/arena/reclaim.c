@@ -198,28 +198,34 @@ static COLD void purge_fall(uint64_t now)
 
 /* --- the thread that purges ------------------------------------------------------------------- */
 
-/* 1: a thread sleeps until there is unused memory */
-static _Atomic uint32_t arena_watched;
+_Atomic uint32_t arena_watched;
+
+COLD void arena_wake_purger(void)
+{
+    if (atomic_exchange(&arena_watched, 0) != 0) lock_wake_sleeper(&arena_watched);
+}
 
 static void tell_of_unused(void)
 {
     if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0) || arena_unused() == 0)
         return;
-    if (atomic_exchange(&arena_watched, 0) != 0) lock_wake_sleeper(&arena_watched);
+    arena_wake_purger();
 }
 
 /* A thread that frees makes memory unused, and then reads arena_watched. This thread sets arena_watched, and
  * then looks for unused memory. So either it sees the memory, or the other thread wakes it. */
-void arena_wait_for_unused(void)
+void arena_wait_for_unused(bool (*other)(void))
 {
     arenas.has_purger = true;
     atomic_store(&arena_watched, 1);
-    while (arena_unused() == 0) {
+    while (arena_unused() == 0 && !other()) {
         lock_sleep(&arena_watched, 1);
         atomic_store(&arena_watched, 1);
     }
     atomic_store(&arena_watched, 0);
 }
+
+uint64_t arena_purged_at(void) { return atomic_load_explicit(&arenas.purged_at, memory_order_relaxed); }
 
 void arena_purge_if_due(void)
 {

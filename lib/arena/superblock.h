@@ -185,6 +185,13 @@ static ALWAYS_INLINE bool block_may_be_free(const void *block)
     return ((const uint16_t *)block)[3] == (uint16_t)(superblock_cookie >> 48);
 }
 
+/* The same of any superblock's block; of a wide one it is the stub. A stub that a heap keeps has only the
+ * cookie's last bytes (heap_table.h). */
+static inline bool superblock_block_looks_free(const struct superblock *sb, const void *block)
+{
+    return sb->kind == SLOT_WIDE ? block_may_be_free(block) : block_looks_free(block);
+}
+
 /* Returns true if a block for programs starts at pointer. False for every pointer where there are none, and
  * for wide blocks. False for chunks too: a program that passes one to free passes a reap's memory, and gets a
  * misuse line. */

@@ -258,6 +258,7 @@ COLD void heap_unlocked(struct heap *heap, bool given)
     ASSERT(!lock_is_mine(&heap->lock));
     for (;;) {
         if (given) {
+            if (!heap_path_is_locked() && heap_keep_nothing(heap->id)) atomic_store(&heap->deferred, true);
             global_heap_settle();
             arena_purge_after_free();
         }

@@ -105,6 +105,8 @@ static inline void *heap_batch_pop(unsigned class)
     return NULL;
 }
 
+static inline void *heap_kept_pop(unsigned class) { return heap_batch_pop(class); }
+
 static inline void heap_free(struct superblock *sb, void *block) { heap_free_slow(sb, block); }
 
 static inline enum rseq_result heap_give_warm(struct superblock *sb, uint64_t number, void *block)
@@ -121,15 +123,32 @@ static inline uint64_t heap_wait(void *block)
 
 #endif
 
+/* Takes the stub of a wide class that this id freed last, or NULL. */
+static ALWAYS_INLINE void *heap_kept_get(unsigned class)
+{
+    struct stub *stub = heap_kept_pop(class);
+    if (stub != NULL) stub->link = 0; /* not before the commit */
+    return stub;
+}
+
+/* Takes the stub of a wide class that this id freed last, or else the active superblock's first; NULL: none.
+ */
+static ALWAYS_INLINE void *heap_pop_wide(unsigned class)
+{
+    void *stub = heap_kept_get(class);
+    return LIKELY(stub != NULL) ? stub : heap_pop(class);
+}
+
 /* Takes a block from this id's batch, if blocks of the class share no cache lines: then its owner does not
  * matter. Or NULL. */
 static inline void *heap_batch_get(unsigned class)
 {
+    if (sizeclass_is_wide(class)) return heap_kept_get(class);
     void *block = !false_sharing_possible(class) ? heap_batch_pop(class) : NULL;
     if (block == NULL) return NULL;
     if (!block_looks_free(block)) superblock_written(block);
     ASSERT(heap_is_block(block, class));
-    *(uint64_t *)block = *heap_batch_link(block) = 0;
+    *(uint64_t *)block = *heap_batch_link(block, false) = 0;
     return block;
 }
 

@@ -67,35 +67,40 @@ changed:
     return RSEQ_CHANGED;
 }
 
-/* Takes the block that went last into this id's batch of the class, or NULL. */
-static inline void *heap_batch_pop(unsigned class)
-{
-    uint64_t t, word, next;
-    char *block;
-again:
-    __asm__ volatile goto(
-        RSEQ_SECTION_BEGIN
-        "add %[t], %[batch], %[t], lsl #9\n\t" /* sizeof(struct heap_batches) */
-        "ldr %[word], [%[t]]\n\t"
-        "tbnz %[word], #48, %l[none]\n\t" /* closed */
-        "and %[block], %[word], #0xffffffffffff\n\tcbz %[block], %l[none]\n\t"
-        "ldr %[next], [%[block], #8]\n\teor %[next], %[next], %[cookie]\n\t"
-        "sub %[word], %[word], %[block]\n\tsub %[word], %[word], %[one]\n\t"
-        "add %[word], %[word], %[next]\n\t"
-        "lsr %[next], %[next], #48\n\tcbnz %[next], %l[written]\n\t"
-        "str %[word], [%[t]]\n\t"
-        RSEQ_SECTION_END
-        : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block)
-        : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_BATCH_ONE),
-          [cookie] "r"(superblock_cookie)
-        : "memory"
-        : again, none, written);
-    return block;
-none:
-    return heap_none();
-written:
-    superblock_written(block);
-}
+/* Takes the block that went last into this id's batch of the class, or NULL. `link`: where it has the next
+ * one's address, as a number: HEAP_BATCH_LINK, and HEAP_KEPT_LINK of a stub. */
+#define HEAP_BATCH_POP(name, link) \
+    static inline void *name(unsigned class) \
+    { \
+        uint64_t t, word, next; \
+        char *block; \
+    again: \
+        __asm__ volatile goto( \
+            RSEQ_SECTION_BEGIN \
+            "add %[t], %[batch], %[t], lsl #9\n\t" /* sizeof(struct heap_batches) */ \
+            "ldr %[word], [%[t]]\n\t" \
+            "tbnz %[word], #48, %l[none]\n\t" /* closed */ \
+            "and %[block], %[word], #0xffffffffffff\n\tcbz %[block], %l[none]\n\t" \
+            "ldr %[next], [%[block], #" #link "]\n\teor %[next], %[next], %[cookie]\n\t" \
+            "sub %[word], %[word], %[block]\n\tsub %[word], %[word], %[one]\n\t" \
+            "add %[word], %[word], %[next]\n\t" \
+            "lsr %[next], %[next], #48\n\tcbnz %[next], %l[written]\n\t" \
+            "str %[word], [%[t]]\n\t" \
+            RSEQ_SECTION_END \
+            : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block) \
+            : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_BATCH_ONE), \
+              [cookie] "r"(superblock_cookie) \
+            : "memory" \
+            : again, none, written); \
+        return block; \
+    none: \
+        return heap_none(); \
+    written: \
+        superblock_written(block); \
+    }
+HEAP_BATCH_POP(heap_batch_pop, 8)
+HEAP_BATCH_POP(heap_kept_pop, 0)
+#undef HEAP_BATCH_POP
 
 /* Puts a chain of blocks that this thread has onto the free list of a superblock, if this heap owns it, warm
  * or cold: from the block of number `first` to `last`, which are the same if count is 1. RSEQ_MOVED: nothing

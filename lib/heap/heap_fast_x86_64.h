@@ -89,34 +89,39 @@ changed:
     return RSEQ_CHANGED;
 }
 
-/* Takes the block that went last into this id's batch of the class, or NULL. */
-static inline void *heap_batch_pop(unsigned class)
-{
-    uint64_t t, word, next;
-    char *block;
-again:
-    __asm__ volatile goto(
-        RSEQ_SECTION_BEGIN
-        "shlq $9, %[t]\n\t" /* sizeof(struct heap_batches) */
-        "movq (%[batch], %[t]), %[word]\n\t"
-        "btq $48, %[word]\n\tjc %l[none]\n\t" /* closed */
-        "movq %[word], %[block]\n\tshlq $16, %[block]\n\tshrq $16, %[block]\n\tjz %l[none]\n\t"
-        "movq 8(%[block]), %[next]\n\txorq %[cookie], %[next]\n\t"
-        "subq %[block], %[word]\n\tsubq %[one], %[word]\n\taddq %[next], %[word]\n\t"
-        "shrq $48, %[next]\n\t" HEAP_IF_WRITTEN
-        "movq %[word], (%[batch], %[t])\n\t"
-        RSEQ_SECTION_END
-        : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block)
-        : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_BATCH_ONE),
-          [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
-        : "memory", "cc"
-        : again, none, written);
-    return block;
-none:
-    return heap_none();
-written:
-    superblock_written(HEAP_FOUND(block));
-}
+/* Takes the block that went last into this id's batch of the class, or NULL. `link`: where it has the next
+ * one's address, as a number: HEAP_BATCH_LINK, and HEAP_KEPT_LINK of a stub. */
+#define HEAP_BATCH_POP(name, link) \
+    static inline void *name(unsigned class) \
+    { \
+        uint64_t t, word, next; \
+        char *block; \
+    again: \
+        __asm__ volatile goto( \
+            RSEQ_SECTION_BEGIN \
+            "shlq $9, %[t]\n\t" /* sizeof(struct heap_batches) */ \
+            "movq (%[batch], %[t]), %[word]\n\t" \
+            "btq $48, %[word]\n\tjc %l[none]\n\t" /* closed */ \
+            "movq %[word], %[block]\n\tshlq $16, %[block]\n\tshrq $16, %[block]\n\tjz %l[none]\n\t" \
+            "movq " #link "(%[block]), %[next]\n\txorq %[cookie], %[next]\n\t" \
+            "subq %[block], %[word]\n\tsubq %[one], %[word]\n\taddq %[next], %[word]\n\t" \
+            "shrq $48, %[next]\n\t" HEAP_IF_WRITTEN \
+            "movq %[word], (%[batch], %[t])\n\t" \
+            RSEQ_SECTION_END \
+            : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block) \
+            : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_BATCH_ONE), \
+              [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT \
+            : "memory", "cc" \
+            : again, none, written); \
+        return block; \
+    none: \
+        return heap_none(); \
+    written: \
+        superblock_written(HEAP_FOUND(block)); \
+    }
+HEAP_BATCH_POP(heap_batch_pop, 8)
+HEAP_BATCH_POP(heap_kept_pop, 0)
+#undef HEAP_BATCH_POP
 
 /* Puts a chain of blocks that this thread has onto the free list of a superblock, if this heap owns it, warm
  * or cold: from the block of number `first` to `last`, which are the same if count is 1. RSEQ_MOVED: nothing

@@ -131,6 +131,8 @@ static size_t give_queued(struct heap *heap)
         n = heap_keep_invariant(heap);
         heap->was_alone = false;
         heap_unlock(heap);
+    } else {
+        atomic_store(&heap->deferred, true); /* its holder looks at the queue */
     }
     if (left) {
         heap_visit(heap);
@@ -170,6 +172,27 @@ COLD void heap_empty_queues(void)
         global_heap_take_queued();
     gate_leave(&heap_transit);
     arena_purge_after_free();
+}
+
+_Atomic uint64_t heap_looked_at;
+
+COLD void heap_send_idle_home(bool of_orphans)
+{
+    bool any = false;
+    atomic_store_explicit(&heap_looked_at, arena_purged_at(), memory_order_relaxed);
+    if (heap_path_is_locked()) return;
+    gate_enter(&heap_transit);
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u))
+        if (of_orphans || !heap->orphan || heap->id == rseq_id()) any |= heap_take_idle(heap);
+    for (struct heap *heap = heap_next(0); any && heap != NULL; heap = heap_next(heap->id + 1u)) {
+        if (atomic_load_explicit(&heap->queued, memory_order_relaxed) == NULL) continue;
+        if (heap->id == rseq_id())
+            heap_defer(heap);
+        else
+            give_queued(heap);
+    }
+    if (any) global_heap_take_queued();
+    gate_leave(&heap_transit);
 }
 
 void heap_give_idle(void)

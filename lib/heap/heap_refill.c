@@ -213,6 +213,7 @@ void *heap_malloc_slow(unsigned class)
             if (sb != NULL) place_in_row(heap, sb);
             gate_leave(&heap_transit);
             arena_purge_if_due();
+            heap_look_if_purged();
             if (sb == NULL) break;
             if (!locked) block = pop_active(heap, class);
         }

@@ -87,8 +87,13 @@ void heap_queue_fork_child(void)
  * cost one atomic instruction, and take its descriptor from its owner's cache once. A block that shares no
  * cache lines with others also waits here for the next malloc of its class, so that a block that goes round
  * among threads does not go home each time. Of each class at most an eighth of a superblock waits, and at
- * most MOST blocks: of a larger batch many blocks are cold when it is delivered. Wide blocks do not wait: an
- * eighth of their superblock is few blocks of many bytes. */
+ * most MOST blocks: of a larger batch many blocks are cold when it is delivered.
+ *
+ * Wide classes share no cache lines, and a superblock has few of their blocks: each second free would regroup
+ * one, under the heap's lock. So an id keeps what it freed last, its own and others', for its next malloc:
+ * of each class half a superblock at most, 3.9 MiB in all. What is freed beyond that goes home at once. A
+ * kept block would hold back the rest of a superblock that is otherwise free: so a heap that has given
+ * superblocks away keeps nothing, and of what it kept each superblock is queued. */
 enum { MOST = 32 };
 static const uint64_t ADDRESS = HEAP_BATCH_CLOSED - 1;
 
@@ -111,7 +116,9 @@ struct sorted {
 
 static void send_sorted(const struct sorted *sorted)
 {
-    if (sorted->sb != NULL) heap_make_pending(sorted->sb, &sorted->chain);
+    if (sorted->sb == NULL) return;
+    heap_make_pending(sorted->sb, &sorted->chain);
+    if (sorted->sb->kind == SLOT_WIDE) heap_enqueue(sorted->sb);
 }
 
 static void sort_in(struct sorted *table, struct superblock *sb, void *block)
@@ -142,6 +149,7 @@ static struct superblock *superblock_of(void *block, const void *before)
     struct arena *arena = pagemap_find(block);
     if (arena == NULL || arena->mapping != 0 || !is_start(arena_slot(arena, block), block))
         superblock_written((void *)(uintptr_t)before);
+    if (!block_looks_free(block)) superblock_written(block);
     return arena_slot(arena, block);
 }
 
@@ -157,16 +165,26 @@ static void deliver_waiting(uint64_t place)
     heap_make_pending(sb, &chain);
 }
 
-static void deliver_batch(uint64_t word)
+static struct superblock *superblock_of_stub(struct stub *stub)
 {
+    struct arena *arena = pagemap_find(stub->block);
+    struct superblock *sb = arena != NULL ? arena_wide(arena, stub->block) : NULL;
+    if (sb == NULL || arena_stub_of(arena, sb, stub->block) != stub || !block_may_be_free(stub))
+        superblock_written(stub);
+    return sb;
+}
+
+static void deliver_batch(uint64_t word, unsigned class)
+{
+    const bool is_wide = sizeclass_is_wide(class);
     ASSERT(blocks_in(word) != 0 && blocks_in(word) <= MOST);
     struct sorted table[SORTED];
     memset(table, 0, sizeof table);
     char *block = (char *)(uintptr_t)(word & ADDRESS), *before = block;
     for (unsigned n = blocks_in(word); n != 0; n--) {
-        struct superblock *sb = superblock_of(block, before);
-        if (!block_looks_free(block)) superblock_written(block);
-        char *next = (char *)(uintptr_t)(*heap_batch_link(block) ^ superblock_cookie);
+        struct superblock *sb =
+            is_wide ? superblock_of_stub((struct stub *)(void *)block) : superblock_of(block, before);
+        char *next = (char *)(uintptr_t)(*heap_batch_link(block, is_wide) ^ superblock_cookie);
         sort_in(table, sb, block);
         before = block;
         block = next;
@@ -174,11 +192,20 @@ static void deliver_batch(uint64_t word)
     for (unsigned i = 0; i < SORTED; i++) send_sorted(&table[i]);
 }
 
-static void deliver_own_batch(unsigned id, unsigned class)
+static bool deliver_own_batch(unsigned id, unsigned class)
 {
     uint64_t *at = batch_of(id, class), word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
-    if (word == 0 || (word & HEAP_BATCH_CLOSED) != 0) return;
-    if (rseq_store(id, at, word, 0) == RSEQ_DONE) deliver_batch(word);
+    if (word == 0 || (word & HEAP_BATCH_CLOSED) != 0) return false;
+    if (rseq_store(id, at, word, 0) != RSEQ_DONE) return false;
+    deliver_batch(word, class);
+    return true;
+}
+
+bool heap_keep_nothing(unsigned id)
+{
+    bool any = false;
+    for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; class ++) any |= deliver_own_batch(id, class);
+    return any;
 }
 
 static void deliver_own_waiting(unsigned id, unsigned i)
@@ -232,7 +259,7 @@ static void take_all(struct heap *heap)
         if (left != 0) rseq_fence();
         for (unsigned class = 1; class < CLASSES; class ++) {
             if ((word = take_closed(batch_of(heap->id, class))) == 0) continue;
-            deliver_batch(word);
+            deliver_batch(word, class);
             left--;
         }
         for (unsigned i = 0; i < HEAP_WAITING; i++) {
@@ -250,6 +277,49 @@ void heap_batch_take(struct heap *heap)
     atomic_store(&taking, false);
 }
 
+/* A word that is the same as at the last look was not used since, or but for as many mallocs as frees of the
+ * same blocks. Of its own id a thread takes it in a section: a fence is a call that a sandbox may forbid. */
+static bool take_idle(struct heap *heap)
+{
+    const bool own = heap->id == rseq_id();
+    bool any = false, closed = false;
+    for (unsigned i = 0; i < HEAP_KEPT; i++) {
+        uint64_t *at = batch_of(heap->id, CLASS_WIDE + i), word = __atomic_load_n(at, __ATOMIC_RELAXED);
+        bool idle = word != 0 && word == heap->kept[i];
+        heap->kept[i] = word;
+        if (!idle) continue;
+        if (own)
+            any |= deliver_own_batch(heap->id, CLASS_WIDE + i);
+        else
+            closed |= close_word(at);
+    }
+    if (closed) rseq_fence();
+    for (unsigned i = 0; closed && i < HEAP_KEPT; i++) {
+        uint64_t word = take_closed(batch_of(heap->id, CLASS_WIDE + i));
+        if (word == 0) continue;
+        deliver_batch(word, CLASS_WIDE + i);
+        any = true;
+    }
+    return any;
+}
+
+bool heap_take_idle(struct heap *heap)
+{
+    if (atomic_exchange(&taking, true)) return false;
+    bool any = take_idle(heap);
+    atomic_store(&taking, false);
+    return any;
+}
+
+bool heap_keeps_any(void)
+{
+    if (heap_path_is_locked()) return false;
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u))
+        for (unsigned i = 0; i < HEAP_KEPT; i++)
+            if (__atomic_load_n(batch_of(heap->id, CLASS_WIDE + i), __ATOMIC_RELAXED) != 0) return true;
+    return false;
+}
+
 void heap_deliver_all(void)
 {
     gate_enter(&heap_transit);
@@ -264,9 +334,10 @@ void heap_deliver_all(void)
 bool heap_batch_put(struct superblock *sb, void *block)
 {
     ASSERT(cpu.ids != 0 && superblock_has_number(sb, block_number(sb, block)));
+    if (sb->kind == SLOT_WIDE) return heap_keep(sb, block);
     unsigned class = sb->class, eighth = superblock_class(sb)->capacity / 8;
     unsigned most = eighth < MOST ? eighth : MOST;
-    if (most == 0 || sb->kind == SLOT_WIDE) return false;
+    if (most == 0) return false;
     for (;;) {
         unsigned id = rseq_id();
         uint64_t *at = batch_of(id, class), word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
@@ -277,7 +348,7 @@ bool heap_batch_put(struct superblock *sb, void *block)
             continue;
         }
         block_set_link(block, 0);
-        *heap_batch_link(block) = (word & ADDRESS) ^ superblock_cookie;
+        *heap_batch_link(block, false) = (word & ADDRESS) ^ superblock_cookie;
         uint64_t put = (uintptr_t)block | (blocks_in(word) + 1) * HEAP_BATCH_ONE;
         if (rseq_store(id, at, word, put) == RSEQ_DONE) return true;
     }

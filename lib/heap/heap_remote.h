@@ -15,11 +15,43 @@
  * No lock. */
 bool heap_batch_put(struct superblock *sb, void *block);
 
+/* Keeps the stub of a wide block for this id's next malloc of its class. False: half a superblock is kept,
+ * the batch is closed, or this thread has another id now. */
+static inline bool heap_keep(const struct superblock *sb, void *stub)
+{
+    ASSERT(sb->kind == SLOT_WIDE && cpu.ids != 0 && !block_may_be_free(stub));
+    unsigned id = rseq_id();
+    uint64_t *at = &heap_batches[id].of[sb->class], word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+    if ((word & HEAP_BATCH_CLOSED) != 0) return false;
+    if (word / HEAP_BATCH_ONE >= superblock_class(sb)->capacity / 2u) return false;
+    uint64_t first = word % HEAP_BATCH_CLOSED;
+    *heap_batch_link(stub, true) = first ^ superblock_cookie;
+    if (rseq_store(id, at, word, word - first + HEAP_BATCH_ONE + (uintptr_t)stub) != RSEQ_DONE) {
+        *heap_batch_link(stub, true) = 0;
+        return false;
+    }
+    if (UNLIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) != 0)) arena_wake_purger();
+    return true;
+}
+
+/* Returns true if this id's heap owns the superblock, warm or cold. */
+static inline bool heap_owns(const struct superblock *sb)
+{
+    return (superblock_role(sb).owner & (OWNER_COLD - 1u)) == rseq_id();
+}
+
+/* Makes the wide blocks that this id keeps pending. Returns true if there were any. No lock. */
+bool heap_keep_nothing(unsigned id);
+
 /* Makes the blocks in this id's batches pending. No lock. */
 void heap_batch_deliver(void);
 
 /* Makes the blocks in any heap's batches pending, unless another thread takes batches now. In transit. */
 void heap_batch_take(struct heap *heap);
+
+/* Makes wide blocks pending that the heap's id has kept since the call before, and not used. Returns true if
+ * there were any. In transit. */
+bool heap_take_idle(struct heap *heap);
 
 /* Makes a chain of blocks of another heap pending. Queues their superblock if it has many pending now. */
 void heap_make_pending(struct superblock *sb, const struct chain *chain);

@@ -34,9 +34,11 @@ struct heap_row {
     uint64_t active[CLASSES]; /* by class */
 };
 
-/* The remote batches of an id, by class. A word: the first block's address : 48 | closed : 1 | blocks : 15. A
- * block in a batch looks free, as one on a superblock's free list does; its second eight bytes have the
- * address of the next block, disguised. */
+/* The batches of an id, by class: of small classes what it freed of other heaps, of wide ones what it freed
+ * last. A word: the first block's address : 48 | closed : 1 | blocks : 15. A block in a batch looks free, as
+ * one on a superblock's free list does; its second eight bytes have the address of the next block, disguised.
+ * A stub's have the address of its block, so its first eight bytes have the next stub's: they may be a free
+ * one's by block_may_be_free, and are not 0. */
 struct heap_batches {
     uint64_t of[CLASSES];
 };
@@ -77,7 +79,15 @@ static inline void *heap_waiting_block(uint64_t place)
     return (void *)(uintptr_t)(place & (HEAP_BATCH_CLOSED - 1));
 }
 
-static inline uint64_t *heap_batch_link(void *block) { return (uint64_t *)block + 1; }
+/* Where the link to the next one in a batch is: in a block, and in a stub. */
+enum { HEAP_BATCH_LINK = 8, HEAP_KEPT_LINK = 0 };
+
+static inline uint64_t *heap_batch_link(void *block, bool is_stub)
+{
+    return (uint64_t *)(void *)((char *)block + (is_stub ? HEAP_KEPT_LINK : HEAP_BATCH_LINK));
+}
+
+enum { HEAP_KEPT = CLASS_CHUNK - CLASS_WIDE }; /* classes of which an id keeps blocks */
 
 enum { HEAP_DETOURS = 32 };
 
@@ -101,6 +111,7 @@ struct heap {
     _Atomic uint32_t unseen;    /* slots of superblocks queued since somebody last took the queue */
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
     struct heap_counts counts;
+    uint64_t kept[HEAP_KEPT]; /* the words of the wide classes' batches at the last look (heap_remote.c) */
     struct bin bins[CLASSES]; /* last: a small process touches few of them */
 };
 

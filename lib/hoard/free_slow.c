@@ -3,6 +3,8 @@
 
 #include "arena/large.h"
 #include "base/report.h"
+#include "heap/heap_reclaim.h"
+#include "heap/heap_remote.h"
 #include "hoard/hardened.h"
 #include "hoard/owner.h"
 #include "hoard/reap_hooks.h"
@@ -16,7 +18,10 @@ static NOINLINE void free_found(struct arena *arena, void *block, const char *ca
     struct owner owner = owner_of(arena, block, call, "freed twice");
     switch (owner.kind) {
     case OWNER_CHUNK: reap_hooks->free_object(owner.at, block, call); break;
-    case OWNER_LARGE: large_free(arena, block); break;
+    case OWNER_LARGE:
+        large_free(arena, block);
+        heap_look_if_purged();
+        break;
     case OWNER_BLOCKS:
         if (!heap_path_is_locked()) arena_learn(arena, block); /* the locked path makes its checks here */
         hoard_push(owner.sb, owner.at);
@@ -36,7 +41,7 @@ void hoard_free_slow(void *block, const char *call)
     void *stub = sb != NULL ? arena_stub_of(arena, sb, block) : NULL;
     if (UNLIKELY(stub == NULL || block_may_be_free(stub)))
         free_found(arena, block, call);
-    else
+    else if (heap_path_is_locked() || !heap_owns(sb) || !heap_keep(sb, stub))
         hoard_push(sb, stub);
 }
 

@@ -46,7 +46,8 @@ static ALWAYS_INLINE void *hoard_block_of(unsigned class, void *block)
 /* A block of the class by the fast path, or NULL: on the locked path always. */
 static ALWAYS_INLINE void *hoard_pop(unsigned class)
 {
-    return heap_path_is_locked() ? NULL : hoard_block_of(class, heap_pop(class));
+    if (heap_path_is_locked()) return NULL;
+    return hoard_block_of(class, sizeclass_is_wide(class) ? heap_pop_wide(class) : heap_pop(class));
 }
 
 /* Frees a heap's block whose superblock is known, on either path. */
@@ -103,7 +104,7 @@ static ALWAYS_INLINE void *hoard_medium_with(size_t size, void *(*slow)(size_t))
 {
     if (UNLIKELY(!hoard_is_medium(size))) return slow(size);
     if (size > CLASS_WIDE_SIZE) {
-        const struct stub *stub = heap_pop(sizeclass_of_wide(size));
+        const struct stub *stub = heap_pop_wide(sizeclass_of_wide(size));
         return LIKELY(stub != NULL) ? stub->block : slow(size);
     }
     void *block = heap_pop(sizeclass_of(size));

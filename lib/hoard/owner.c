@@ -64,7 +64,7 @@ struct owner owner_of(struct arena *arena, const void *pointer, const char *call
     owner.sb = head_of_pointer(arena, pointer);
     owner.at = arena_stub(arena, owner.sb, pointer);
     if (owner.at != NULL) {
-        if (block_looks_free(owner.at) && heap_block_is_free(owner.sb, owner.at))
+        if (superblock_block_looks_free(owner.sb, owner.at) && heap_block_is_free(owner.sb, owner.at))
             report_misuse(call, pointer, freed);
         owner.kind = OWNER_BLOCKS;
         owner.size = superblock_class(owner.sb)->size;

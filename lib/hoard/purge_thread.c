@@ -24,13 +24,26 @@ static void sleep_ms(unsigned ms)
     while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR) continue;
 }
 
+/* A thread keeps a block, and then looks whether this thread sleeps. The look may pass the store on its way
+ * to memory: so this thread looks again, long after the store has arrived. A fence would be a call that a
+ * sandbox may forbid. */
+static bool any_is_kept(void)
+{
+    if (heap_keeps_any()) return true;
+    sleep_ms(1);
+    return heap_keeps_any();
+}
+
+/* What is kept goes home when two looks have found it the same, and is then unused for purge_ms: four looks
+ * in that time, so that all has gone before twice the time has. */
 static void *purge_forever(void *unused)
 {
     (void)unused;
-    unsigned ms = options.purge_ms != 0 ? options.purge_ms : 1;
+    unsigned ms = options.purge_ms >= 4 ? options.purge_ms / 4 : 1;
     for (;;) {
-        arena_wait_for_unused();
+        arena_wait_for_unused(any_is_kept);
         sleep_ms(ms);
+        heap_send_idle_home(true);
         arena_purge(options.purge_ms);
     }
     return NULL;

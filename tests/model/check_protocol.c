@@ -194,6 +194,17 @@ static void post(void)
     heap_deliver_all();
 }
 
+/* As if this were the first look, with what the fast one keeps. */
+static void look_at_kept(void)
+{
+    struct heap *heap;
+    for (unsigned id = 0; (heap = heap_next(id)) != NULL; id = heap->id + 1u)
+        memset(heap->kept, 0, sizeof heap->kept);
+    heap_send_idle_home(false);
+}
+
+static void send_home(void) { heap_send_idle_home(true); }
+
 static void trim(void) { hoard_trim(0); }
 
 /* One of the fast one's: its superblock stays what it was. */
@@ -260,6 +271,7 @@ static const struct slow_part {
     {"idle is given of an orphan", leave_orphan, heap_give_idle, false},
     {"idle is given of what was queued", post, heap_give_idle, false},
     {"batches are delivered", NULL, heap_deliver_all, false},
+    {"what is kept goes home", look_at_kept, send_home, false},
     {"malloc looks everywhere", leave_orphan, NULL, false},
     {"all is trimmed", NULL, trim, true},
     {"a closer look at a block", NULL, look, false},

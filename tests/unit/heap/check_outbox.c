@@ -74,12 +74,30 @@ TEST(blocks_wait_until_the_outbox_is_full, .times = BATCH_PATHS)
     ck_assert(heap_is_valid());
 }
 
-TEST(big_blocks_do_not_wait, .times = BATCH_PATHS)
+/* 27 to a superblock: half of them wait, for a malloc of that id or a statistic. */
+TEST(half_a_superblock_of_big_blocks_waits, .times = BATCH_PATHS)
+{
+    needs(setup(_i, SUPERBLOCK / 8 + 1, 15), NO_SECOND);
+    needs(free_elsewhere(0, 13), NO_SECOND);
+    ck_assert_uint_eq(pending_of(blocks[0]), 0);
+    needs(free_elsewhere(13, 2), NO_SECOND);
+    ck_assert_uint_eq(pending_of(blocks[0]), 2);
+    ck_assert_uint_eq(live_bytes(), 0);
+    ck_assert(heap_is_valid());
+}
+
+/* The other thread goes on, and keeps nothing more. */
+TEST(what_another_keeps_goes_home_when_it_is_not_used, .times = BATCH_PATHS)
 {
     needs(setup(_i, SUPERBLOCK / 8 + 1, 3), NO_SECOND);
-    needs(free_elsewhere(0, 3), NO_SECOND);
-    ck_assert_uint_eq(pending_of(blocks[0]), 3);
-    ck_assert_uint_eq(live_bytes(), 0);
+    needs(free_elsewhere(0, 2), NO_SECOND);
+    heap_send_idle_home(false);
+    needs(free_elsewhere(2, 1), NO_SECOND);
+    heap_send_idle_home(false);
+    ck_assert_uint_eq(superblock_live(superblock_of(blocks[0])), 3);
+    heap_send_idle_home(false);
+    ck_assert_uint_eq(superblock_live(superblock_of(blocks[0])), 0);
+    ck_assert(heap_is_valid());
 }
 
 static void *malloc_one(void *size)
@@ -198,9 +216,9 @@ TEST(trimming_finds_what_waits, .times = BATCH_PATHS)
 
 static void free_it(void *block) { hoard_free(block); }
 
-TEST(a_block_that_waits_is_not_freed_twice, .times = BATCH_PATHS)
+TEST(a_block_that_waits_is_not_freed_twice, .times = 2 * BATCH_PATHS)
 {
-    needs(setup(_i, SIZE, 3), NO_SECOND);
+    needs(setup(_i / 2, _i % 2 ? 20000 : SIZE, 3), NO_SECOND);
     needs(free_elsewhere(0, 3), NO_SECOND);
     assert_misuse(free_it, blocks[1], "hoard_free", "freed twice");
 }

@@ -321,6 +321,84 @@ TEST(an_outbox_sees_what_was_written_to)
     ck_assert_ptr_eq(heap_batch_get(CLASS_64), blocks[1]);
 }
 
+/* Of the first wide class: a superblock has twice as many. */
+enum { KEPT = 13 };
+static struct stub *stubs[KEPT + 1];
+
+static void setup_stubs(void)
+{
+    bool clean;
+    setup();
+    sb = arena_take(sizeclasses[CLASS_WIDE].slots, SLOT_WIDE, ARENA_PLAIN, &clean);
+    ck_assert_ptr_nonnull(sb);
+    superblock_format(sb, CLASS_WIDE);
+    ck_assert_uint_eq(superblock_class(sb)->capacity, 2 * KEPT);
+    sb->role = (union superblock_role){.owner = ID, .heap = ID, .regroup_at = HEAP_NEVER};
+    heap_rows[ID].active[CLASS_WIDE] = heap_entry(sb);
+    for (unsigned i = 0; i <= KEPT; i++) {
+        stubs[i] = carve_one();
+        stubs[i]->link = 0;
+    }
+}
+
+TEST(half_a_superblock_of_stubs_is_kept_last_in_first_out)
+{
+    setup_stubs();
+    char *start = stubs[0]->block;
+    for (unsigned i = 0; i < KEPT; i++) ck_assert(heap_keep(sb, stubs[i]));
+    ck_assert(!heap_keep(sb, stubs[KEPT]));
+    ck_assert_uint_eq(stubs[KEPT]->link, 0);
+    act_as(OTHER);
+    ck_assert_ptr_null(heap_kept_get(CLASS_WIDE));
+    ck_assert(heap_keep(sb, stubs[KEPT]));
+    ck_assert(superblock_block_looks_free(sb, stubs[KEPT]));
+    act_as(ID);
+    for (unsigned i = KEPT; i-- > 0;) {
+        ck_assert(superblock_block_looks_free(sb, stubs[i]));
+        ck_assert_ptr_eq(heap_pop_wide(CLASS_WIDE), stubs[i]);
+        ck_assert_uint_eq(stubs[i]->link, 0);
+        ck_assert_ptr_eq(stubs[i]->block, start + i * superblock_class(sb)->size);
+    }
+    ck_assert_uint_eq(heap_batches[ID].of[CLASS_WIDE], 0);
+    ck_assert_ptr_null(heap_kept_get(CLASS_WIDE));
+    heap_free(sb, stubs[0]);
+    ck_assert_ptr_eq(heap_pop_wide(CLASS_WIDE), stubs[0]); /* the active superblock's */
+}
+
+TEST(what_is_kept_is_closed_and_goes_home)
+{
+    setup_stubs();
+    uint64_t *line = &heap_batches[ID].of[CLASS_WIDE];
+    ck_assert(heap_keep(sb, stubs[0]) && heap_keep(sb, stubs[1]));
+    *line |= HEAP_BATCH_CLOSED;
+    uint64_t word = *line;
+    ck_assert_ptr_null(heap_kept_get(CLASS_WIDE));
+    ck_assert(!heap_keep(sb, stubs[2]));
+    ck_assert_uint_eq(*line, word);
+    *line &= ~HEAP_BATCH_CLOSED;
+    ck_assert(heap_keep_nothing(ID));
+    ck_assert(!heap_keep_nothing(ID));
+    ck_assert_uint_eq(superblock_take_pending(sb).count, 2);
+    ck_assert(sb->queued);
+}
+
+static void pop_kept(void *arg)
+{
+    (void)arg;
+    heap_kept_get(CLASS_WIDE);
+}
+
+TEST(a_kept_stub_sees_what_was_written_to)
+{
+    setup_stubs();
+    ck_assert(heap_keep(sb, stubs[0]) && heap_keep(sb, stubs[1]));
+    uint64_t link = stubs[1]->link;
+    stubs[1]->link = 0x1234;
+    assert_misuse(pop_kept, stubs[1], "malloc", "memory was written to after it was freed");
+    stubs[1]->link = link;
+    ck_assert_ptr_eq(heap_kept_get(CLASS_WIDE), stubs[1]);
+}
+
 /* --- all of it ------------------------------------------------------------------------------- */
 
 /* One thread that is on another id every few calls: frees are others' mostly, superblocks pass on. */

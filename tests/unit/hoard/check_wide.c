@@ -4,6 +4,8 @@
 
 #include "arena/arena.h"
 #include "arena/large.h"
+#include "heap/global_heap.h"
+#include "heap/heap_table.h"
 
 enum { WIDE = CLASS_CHUNK - CLASS_WIDE };
 
@@ -86,6 +88,131 @@ TEST(what_was_never_handed_out_is_told, .times = PATHS)
         if (rest == 0) continue;
         assert_misuse(free_it, last + size_of(class), "hoard_free", "not the start of a block");
     }
+}
+
+/* What a heap keeps is free: to a second free, to a statistic and to a trim. */
+TEST(what_was_freed_last_comes_first_and_is_not_freed_twice, .times = PATHS)
+{
+    start_on(_i);
+    for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; ++class) {
+        struct hoard_stats stats;
+        char *blocks[] = {hoard_malloc(size_of(class)), hoard_malloc(size_of(class))};
+        for (unsigned i = 0; i < 2; i++) hoard_free(blocks[i]);
+        for (unsigned i = 0; i < 2; i++) assert_misuse(free_it, blocks[i], "hoard_free", "freed twice");
+        if (cpu.ids != 0) ck_assert_uint_eq(heap_batches[rseq_id()].of[class] / HEAP_BATCH_ONE, 2);
+        for (unsigned i = 2; i-- > 0;) ck_assert_ptr_eq(hoard_malloc(size_of(class)), blocks[i]);
+        for (unsigned i = 0; i < 2; i++) hoard_free(blocks[i]);
+        hoard_stats(&stats);
+        ck_assert_uint_eq(stats.live_bytes, 0);
+        for (unsigned i = 0; i < 2; i++) assert_misuse(free_it, blocks[i], "hoard_free", "freed twice");
+    }
+    assert_all_comes_back();
+}
+
+/* Of twenty superblocks each free takes one of another: all of them would stay for the blocks that are kept.
+ * hoard_stats would send these home, so the accounts tell. */
+TEST(kept_blocks_hold_no_memory_back_when_all_is_freed, .times = PATHS)
+{
+    enum { SIZE = 16384, N = 320 };
+    static char *blocks[N];
+    start_on(_i);
+    for (unsigned i = 0; i < N; i++) ck_assert_ptr_nonnull(blocks[i] = hoard_malloc(SIZE));
+    for (unsigned i = 0; i < N; i++) hoard_free(blocks[i * 17 % N]);
+    unsigned left = (unsigned)(heap_totals().slots + global_heap_slots());
+    ck_assert_msg(left <= 12, "%u slots", left);
+    assert_all_comes_back();
+}
+
+/* How many blocks this id keeps; on the locked path none. */
+static unsigned kept(unsigned class)
+{
+    return cpu.ids != 0 ? (unsigned)(heap_batches[rseq_id()].of[class] / HEAP_BATCH_ONE) : 0;
+}
+
+/* All that one id may keep; bound.md has the sum. */
+TEST(an_id_keeps_four_mebibytes_at_most, .times = PATHS)
+{
+    size_t most = 0;
+    start_on(_i);
+    for (unsigned class = CLASS_WIDE; class < CLASS_CHUNK; ++class) {
+        char *blocks[UINT8_MAX];
+        unsigned n = sizeclasses[class].capacity, seen = 0;
+        for (unsigned i = 0; i < n; i++) blocks[i] = hoard_malloc(size_of(class));
+        for (unsigned i = 0; i < n; i++) {
+            hoard_free(blocks[i]);
+            if (kept(class) > seen) seen = kept(class);
+        }
+        most += seen * size_of(class);
+    }
+    ck_assert_uint_le(most, 4 * MIB);
+    ck_assert_uint_ge(most, cpu.ids != 0 ? 3 * MIB : 0);
+}
+
+/* The program sleeps: four superblocks of eight blocks each stay for one block that is kept. */
+TEST(what_is_kept_and_not_used_goes_home, .times = PATHS)
+{
+    enum { EACH = 8, N = 4 * EACH, SIZE = 128 * KIB };
+    static char *blocks[N];
+    start_on(_i);
+    unsigned class = sizeclass_of(SIZE);
+    ck_assert_uint_eq(sizeclasses[class].capacity, EACH);
+    for (unsigned i = 0; i < N; i++) ck_assert_ptr_nonnull(blocks[i] = hoard_malloc(SIZE));
+    for (unsigned i = 0; i < N; i++)
+        if (i % EACH != 0) hoard_free(blocks[i]);
+    heap_deliver_all();
+    for (unsigned i = 0; i < N; i += EACH) {
+        hoard_free(blocks[i]);
+        heap_send_idle_home(false); /* the word has changed: the block was used */
+        ck_assert_uint_eq(kept(class), cpu.ids != 0 ? i / EACH + 1 : 0);
+    }
+    ck_assert_int_eq(heap_keeps_any(), cpu.ids != 0);
+    heap_send_idle_home(false);
+    ck_assert(!heap_keeps_any() && kept(class) == 0);
+    unsigned left = (unsigned)(heap_totals().slots + global_heap_slots());
+    ck_assert_msg(left <= 2 * sizeclasses[class].slots, "%u slots", left);
+    assert_all_comes_back();
+}
+
+/* Where no thread purges, the slow paths look: of a malloc that takes a superblock, and of a large object. */
+TEST(the_next_slow_paths_send_home_what_is_kept, .times = PATHS)
+{
+    use_path(_i, "purge_ms=1");
+    pin_to(0);
+    for (unsigned round = 0; round < 2; round++) {
+        size_t size = round == 0 ? 16 : 200 * KIB;
+        hoard_free(hoard_malloc(20000));
+        for (unsigned i = 0; i < 40 && kept(sizeclass_of(20000)) != 0; i++) {
+            usleep(2000);
+            char *block = hoard_malloc(size);
+            if (round != 0) hoard_free(block);
+            size += round == 0 ? size / 3 / 16 * 16 + 16 : 0;
+        }
+        ck_assert_uint_eq(kept(sizeclass_of(20000)), 0);
+    }
+}
+
+static void *sleep_until_kept(void *arg)
+{
+    arena_wait_for_unused(heap_keeps_any);
+    return arg;
+}
+
+TEST(a_block_that_is_kept_wakes_the_thread_that_purges, .times = PATHS - 1)
+{
+    pthread_t thread;
+    start_on(_i);
+    needs_rseq();
+    char *block = hoard_malloc(20000);
+    hoard_trim(0);
+    block = hoard_realloc(block, 24000); /* the active superblock is new: nothing is unused, or kept */
+    heap_deliver_all();
+    ck_assert(!heap_keeps_any() && arena_held().unused == 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, sleep_until_kept, NULL), 0);
+    while (atomic_load(&arena_watched) == 0) sched_yield();
+    usleep(20000); /* it sleeps by now */
+    hoard_free(block);
+    ck_assert_uint_ne(kept(sizeclass_of(24000)), 0);
+    pthread_join(thread, NULL);
 }
 
 static enum superblock_kind kind_of(const void *object) { return superblock_of(object)->kind; }
