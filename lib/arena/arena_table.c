@@ -239,5 +239,5 @@ void arena_fork_parent(void) { gate_open_after_fork(&arenas.gate); }
 void arena_fork_child(void)
 {
     gate_reset(&arenas.gate);
-    arenas.creating = false;
+    arenas.creating = arenas.has_purger = false;
 }

@@ -49,6 +49,7 @@ struct arenas {
     _Atomic(struct arena *) latest; /* the arena in which a slot became free last */
     _Atomic bool shared;            /* several threads allocate */
     _Atomic bool creating;          /* a thread is making arenas */
+    _Atomic bool has_purger;        /* a thread waits for unused memory, to purge it */
     _Atomic size_t held, peak;
     _Atomic size_t returned; /* bytes that went back to the OS, all together */
     _Atomic size_t mapped;   /* bytes of addresses */

@@ -142,13 +142,14 @@ size_t arena_purge(uint64_t min_age) { return purge_older(pages_clock(), min_age
  *
  * A program that frees most of what it had may come to no slow path later. So a fall, which is a free that
  * leaves three times as much unused as used and FALL_SLACK besides, gives unused memory back at once. But
- * the bytes that the program wanted again within purge_ms after the fall before this one stay.
+ * the bytes that the program wanted again within purge_ms after the fall before this one stay: the unused
+ * ones that came into use, and those that were held beside them, as large objects fit into few gaps.
  *
- *     in use |      ___        ___ top
- *            |     /   \      /   \
- *            | ___/     \____/     \___
- *                       fall  wanted  fall: `again`, that is top - low, stays
- *                       low   again
+ *     held   |  __            ____ most
+ *            | /  \__________/    \__
+ *     unused |     _______         _  fall: `again`, that is unused - least + most - held, stays
+ *            | ___/       \______/
+ *                 fall     least
  *
  * Falls less than purge_ms apart may be steps of one: of these the most bytes that were wanted again count.
  */
@@ -156,40 +157,43 @@ enum { FALL_SLACK = 4 * 1024 * 1024 /* bytes */, FALL_MS = 1000 };
 
 /* Threads may overwrite each other's step: at worst memory stays until it is old, or is touched once more. */
 static struct {
-    _Atomic uint64_t at; /* the latest fall */
-    _Atomic size_t low;  /* bytes in use at this fall, */
-    _Atomic size_t top;  /* and the most in the purge_ms after it */
+    _Atomic uint64_t at;         /* the latest fall */
+    _Atomic size_t held, unused; /* bytes after this fall; */
+    _Atomic size_t most, least;  /* the most that were held in the purge_ms after it, the least unused */
     _Atomic size_t again;
-} fall = {.low = SIZE_MAX, .top = SIZE_MAX};
+} fall = {.held = SIZE_MAX, .most = SIZE_MAX};
 
-static size_t in_use(void)
-{
-    size_t unused = arena_unused(), held = atomic_load_explicit(&arenas.held, memory_order_relaxed);
-    return held > unused ? held - unused : 0;
-}
+static size_t held(void) { return atomic_load_explicit(&arenas.held, memory_order_relaxed); }
+
+static size_t above(size_t more, size_t less) { return more > less ? more - less : 0; }
 
 void arena_note_wanted(void)
 {
-    size_t used = in_use();
-    if (UNLIKELY(used > fall.top) && pages_clock() - fall.at < options.purge_ms) fall.top = used;
+    size_t all = held(), unused = arena_unused();
+    if (LIKELY(all <= fall.most && unused >= fall.least) || pages_clock() - fall.at >= options.purge_ms)
+        return;
+    if (all > fall.most) fall.most = all;
+    if (unused < fall.least) fall.least = unused;
 }
 
 /* With a thread that purges, or where the user wants memory to be kept for longer, no fall gives it back. */
 static bool is_fall(size_t kept)
 {
     size_t unused = arena_unused();
-    if (LIKELY(unused < FALL_SLACK + kept || unused - FALL_SLACK - kept <= 3 * in_use())) return false;
-    return options.purge_ms <= FALL_MS && options.purge_thread != PURGE_THREAD_ALWAYS;
+    if (LIKELY(unused < FALL_SLACK + kept || unused - FALL_SLACK - kept <= 3 * above(held(), unused)))
+        return false;
+    return options.purge_ms <= FALL_MS && !arenas.has_purger;
 }
 
 static COLD void purge_fall(uint64_t now)
 {
-    size_t low = fall.low, top = fall.top, again = top > low ? top - low : 0, unused = arena_unused();
+    size_t again = above(fall.most, fall.held) + above(fall.unused, fall.least), unused = arena_unused();
     if (now - fall.at < options.purge_ms && again < fall.again) again = fall.again;
     fall.again = again;
-    fall.low = fall.top = in_use();
     fall.at = now;
     if (unused > again && is_fall(again)) purge_older(now, 0, unused - again, false);
+    fall.held = fall.most = held();
+    fall.unused = fall.least = arena_unused();
 }
 
 /* --- the thread that purges ------------------------------------------------------------------- */
@@ -208,6 +212,7 @@ static void tell_of_unused(void)
  * then looks for unused memory. So either it sees the memory, or the other thread wakes it. */
 void arena_wait_for_unused(void)
 {
+    arenas.has_purger = true;
     atomic_store(&arena_watched, 1);
     while (arena_unused() == 0) {
         lock_sleep(&arena_watched, 1);

@@ -2,10 +2,11 @@
 /* reap_shared.h: reaps that any thread may use at any time (REAP_SHARED).
  *
  * A shared reap consists of parts (shards): ordinary reaps with a lock word each. Each heap id whose threads
- * have made objects has a part (if there are more ids than CPUs, some share one). The first part is the reap
- * itself; the others are hidden children, which no call shows to the program. The handle points to the reap's
- * face (a proxy). To reap.h's half of the fast path the face always looks like a reap without free memory.
- * The library's half recognizes a face by its address (misuse.h), and the check of handles by its tag.
+ * have made objects, or freed some of other parts (but not below a limit), has a part; if there are more ids
+ * than CPUs, some share one. The first part is the reap itself; the others are hidden children, which no call
+ * shows to the program. The handle points to the reap's face (a proxy). To reap.h's half of the fast path the
+ * face always looks like a reap without free memory. The library's half recognizes a face by its address
+ * (misuse.h), and the check of handles by its tag.
  *
  *     ordinary      handle ──> | struct reap |
  *     shared        handle ──> | face: lock; part | ──> | struct reap |
@@ -23,10 +24,11 @@
  *     reapCancelOnDestroy, reapCreate (parent)
  *     all others                               takes that lock, and then all parts
  *
- * In a part a call does what it does in an ordinary reap (shared_use.h), and an object stays in its part.
- * When more than REAP_PART_PENDING bytes are pending on a part's list, or below a limit, the thread that
- * frees enters that part, and frees them: so memory goes back also when no thread has that id any more. Free
- * memory of one part does not serve the threads of another part.
+ * In a part a call does what it does in an ordinary reap (shared_use.h), and an object stays in its part. If
+ * an id without a part frees an object, it enters the part that has the object; with a sixteenth such free it
+ * gets a part. When more than REAP_PART_PENDING bytes are pending on a part's list, or below a limit, the
+ * thread that frees enters that part, and frees them: so memory goes back also when no thread has that id any
+ * more. Free memory of one part does not serve the threads of another part.
  *
  * Vocabulary
  *     enter     to become the holder of a part, by one atomic instruction; a store ends this

@@ -30,13 +30,11 @@ bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
     return behind != 0 && !(behind & 1);
 }
 
-/* Objects that were freed last, more or less, for the loop that frees pending ones: each points out one that
- * comes AHEAD objects later, if one thread frees most. Reaps share these lines by their addresses: a wrong
- * object does no harm, since the loop only prefetches it. */
-enum { AHEAD = 5, RECENT_LINES = 64 };
+/* What was freed last, more or less (reap_point_out). Reaps share these lines by their addresses. */
+enum { RECENT_LINES = 64 };
 static struct recent {
-    _Alignas(64) _Atomic(void *) objects[AHEAD];
-    _Atomic(unsigned) turn; /* the next place, modulo AHEAD */
+    _Alignas(64) _Atomic(void *) objects[REAP_AHEAD];
+    _Atomic(unsigned) turn; /* the next place, modulo REAP_AHEAD */
 } recents[RECENT_LINES];
 
 static uintptr_t point_out(const struct reap *reap, uintptr_t *words)
@@ -44,11 +42,8 @@ static uintptr_t point_out(const struct reap *reap, uintptr_t *words)
     ASSERT((uintptr_t)words % REAP_UNIT == 0);
     struct recent *recent = &recents[((uintptr_t)reap / 1024 ^ (uintptr_t)reap / SUPERBLOCK) % RECENT_LINES];
     unsigned turn = atomic_load_explicit(&recent->turn, memory_order_relaxed);
-    _Atomic(void *) *place = &recent->objects[turn % AHEAD];
-    words[2] = (uintptr_t)atomic_load_explicit(place, memory_order_relaxed);
-    atomic_store_explicit(place, words, memory_order_relaxed);
     atomic_store_explicit(&recent->turn, turn + 1, memory_order_relaxed);
-    return reap_link(words, true);
+    return reap_point_out(&recent->objects[turn % REAP_AHEAD], words);
 }
 
 static void push_pending(const struct reap_chunk *chunk, void *object, const char *call)

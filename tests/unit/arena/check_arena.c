@@ -6,6 +6,8 @@
 #include "base/options.h"
 #include "os/pages.h"
 
+#include <pthread.h>
+
 /* --- slots against a model ------------------------------------------------------------------- */
 
 enum { RUNS = 160, STEPS = 6000 };
@@ -355,15 +357,58 @@ TEST(a_fall_in_steps_is_one)
     ck_assert_uint_eq(fall(small), MANY + FEW / 4);
 }
 
+/* The larger object does not fit into the gap before the small one, so more is held than was in use. */
+TEST(what_fits_into_no_gap_is_wanted_too)
+{
+    enum { LARGE = 96, SMALL = 32, ROOM = 2 * (LARGE + SMALL) };
+    fall_first();
+    for (unsigned i = 0; i < 3; i++) {
+        struct superblock *first = use(LARGE), *between = use(SMALL);
+        arena_give_span(first);
+        struct superblock *larger = use(LARGE + SMALL);
+        ck_assert_uint_eq(arena_held().now, ROOM * (size_t)SUPERBLOCK);
+        arena_give_span(between);
+        ck_assert_uint_eq(fall(larger), ROOM);
+    }
+}
+
+/* Slots that were not wanted within purge_ms after the fall before. */
+static struct superblock *use_late(unsigned n)
+{
+    options.purge_ms = 1;
+    usleep(20000);
+    struct superblock *late = use(n);
+    options.purge_ms = 1000; /* so that age does not matter */
+    return late;
+}
+
+static void *wait_for_unused(void *unused)
+{
+    arena_wait_for_unused();
+    return unused;
+}
+
+/* What falls is for the thread that purges. In a child of fork there is none. */
+TEST(a_thread_that_purges_takes_the_place_of_falls)
+{
+    pthread_t thread;
+    fall_first();
+    options.purge_thread = PURGE_THREAD_AUTO;
+    ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_unused, NULL), 0);
+    while (!arenas.has_purger) usleep(1000);
+    ck_assert_uint_eq(fall(use_late(LATE)), LATE);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(fall(use_late(LATE)), LATE);
+    arena_fork_prepare();
+    arena_fork_child();
+    ck_assert_uint_eq(fall(use_late(LATE)), 0);
+}
+
 /* What was used later than purge_ms after a fall was not wanted again: so few slots stay, or none. */
 TEST(what_is_wanted_too_late_goes_back, .times = 2)
 {
     fall_first();
-    struct superblock *few = _i != 0 ? use(FEW) : NULL;
-    options.purge_ms = 1;
-    usleep(20000);
-    struct superblock *late = use(LATE);
-    if (_i != 0) options.purge_ms = 1000; /* so that age does not matter */
+    struct superblock *few = _i != 0 ? use(FEW) : NULL, *late = use_late(LATE);
     if (_i != 0) arena_give_span(few);
     ck_assert_uint_eq(fall(late), _i != 0 ? FEW : 0);
 }
