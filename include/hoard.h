@@ -3,8 +3,8 @@
  *
  * The algorithm is Hoard's (Berger, McKinley, Blumofe, Wilson, ASPLOS 2000, section 3): each CPU has a heap,
  * and there is a global heap. Memory moves between them one superblock at a time, so that each heap keeps at
- * most a constant fraction of its memory unused. These calls leave malloc as it is. A program that links or
- * preloads libreap-malloc takes malloc itself from this allocator.
+ * most a constant fraction of its memory unused. These calls do not replace malloc. In a program that links
+ * or preloads libreap-malloc, malloc itself is this allocator.
  *
  * Units are bytes. Any thread may make any call, also after fork in the child. No call is safe in a signal
  * handler. When there is no memory, a call returns NULL and sets errno to ENOMEM. Misuse (to free a block
@@ -39,14 +39,14 @@ void hoard_free(void *block);
  * Errors: NULL and ENOMEM when there is no memory or size exceeds PTRDIFF_MAX. */
 void *hoard_malloc(size_t size) HOARD_ATTRIBUTE(malloc, alloc_size(1));
 
-/* A block for n objects of size bytes each, zeroed, aligned to 16. If n * size overflows, NULL and ENOMEM. */
+/* A zeroed block for n objects of size bytes each, aligned to 16. If n * size overflows, NULL and ENOMEM. */
 void *hoard_calloc(size_t n, size_t size) HOARD_ATTRIBUTE(malloc, alloc_size(1, 2));
 
-/* Resizes a block, moves it if necessary, and returns its place. NULL allocates, and size 0 leaves a block of
- * size 0. On failure NULL, and the block stays as it was. */
+/* Resizes a block, moves it if necessary, and returns its address. NULL allocates, and size 0 leaves a block
+ * of size 0. On failure returns NULL, and the block stays as it was. */
 void *hoard_realloc(void *block, size_t size) HOARD_ATTRIBUTE(alloc_size(2));
 
-/* A block aligned to a power of two. For any other alignment NULL and EINVAL. */
+/* A block aligned to a power of two. Any other alignment gives NULL and EINVAL. */
 void *hoard_aligned_alloc(size_t alignment, size_t size)
     HOARD_ATTRIBUTE(malloc, alloc_align(1), alloc_size(2));
 
@@ -57,19 +57,21 @@ int hoard_posix_memalign(void **block, size_t alignment, size_t size);
 /* How many bytes of a block a program may use, constant for its life; 0 for NULL. */
 size_t hoard_usable_size(const void *block);
 
-/* Returns unused memory of all heaps to the OS, if more than keep bytes are held. Returns 1 if memory went
- * back, else 0, as malloc_trim does. */
+/* Returns unused memory of all heaps to the OS, if the library holds more than keep bytes. Returns 1 if
+ * memory went back, else 0, as malloc_trim does. */
 int hoard_trim(size_t keep);
 
 /* Asks for a thread of the library that gives unused memory back also while the program is idle, as
- * REAP_OPTIONS=purge_thread=1 does. It starts soon. The child of a fork has none until it asks, too. With
- * purge_thread=0 nothing happens. Meant for programs that have threads. Threads: any. */
+ * REAP_OPTIONS=purge_thread=1 does. The thread starts soon. The child of a fork has no such thread until it
+ * makes the call too. With purge_thread=0 the call does nothing. It is meant for programs that have threads.
+ * Threads: any. */
 void hoard_purge_when_idle(void);
 
-/* Has fn called once, by the thread whose allocation next leaves the fast path, and outside of the library's
- * locks. fn may allocate and start threads; the library keeps errno. It is for work that the child of a fork
- * puts off, since most children exec. There is one such function at a time, the last that was given; NULL
- * takes it away. A forked child has none. Threads: any; also in functions of pthread_atfork. */
+/* Registers fn for one call by the thread whose allocation next leaves the fast path. The thread holds no
+ * lock of the library then. fn may allocate and start threads; the library keeps errno. The call is for work
+ * that the child of a fork postpones, because most children exec. There is one such function at a time: a new
+ * one replaces it, and NULL removes it. A forked child has none. Threads: any; functions of pthread_atfork
+ * may make the call too. */
 void hoard_call_later(void (*fn)(void));
 
 struct hoard_stats {
@@ -77,7 +79,7 @@ struct hoard_stats {
     size_t held_bytes;         /* mapped from the OS for blocks and not purged */
     size_t peak_held_bytes;    /* the greatest held_bytes so far */
     size_t large_bytes;        /* live bytes of blocks above 128 KiB, and some above 32 */
-    size_t heaps;              /* heaps in use, the global heap apart */
+    size_t heaps;              /* heaps in use, without the global heap */
     size_t superblocks;        /* on those heaps, in units of 64 KiB */
     size_t global_superblocks; /* on the global heap, in these units */
     uint64_t slow_mallocs;     /* allocations for which the active superblock had no block */
@@ -90,10 +92,11 @@ struct hoard_stats {
 /* Fills in stats; approximate while other threads allocate. 0, or -1 and EINVAL for NULL. */
 int hoard_stats(struct hoard_stats *stats);
 
-/* Why the heaps have the path of hoard_stats, in a few words, which stay as long as the process. */
+/* Why the heaps have the path of hoard_stats, in a few words. The string is valid as long as the process. */
 const char *hoard_path_reason(void);
 
-/* Bytes that went back to the OS since the start. All that the OS has ever given is this plus held_bytes. */
+/* Bytes that went back to the OS since the start. The sum of this result and held_bytes is all that the OS
+ * has ever given. */
 size_t hoard_returned_bytes(void);
 
 /* A size class of blocks, as hoard_walk_classes shows it. */
@@ -101,20 +104,20 @@ struct hoard_class {
     size_t size;        /* bytes of a block */
     size_t superblocks; /* of the class, on all heaps, in units of 64 KiB */
     size_t empty;       /* of superblocks without a live block, in these units */
-    size_t blocks;      /* for which the superblocks have room */
+    size_t blocks;      /* capacity of the superblocks */
     size_t used;        /* live blocks */
-    int has_chunks;     /* 1: the blocks are chunks of reaps; 0: memory of malloc and its kin */
+    int has_chunks;     /* 1: the blocks are chunks of reaps; 0: memory of malloc and its family */
 };
 
-/* Calls fn for each size class that has superblocks, the smallest first, and those of chunks behind the
- * others. Stops when fn does not return 0, and returns its last result. Figures are approximate while other
- * threads allocate. fn may allocate. */
+/* Calls fn for each size class that has superblocks: first the classes of malloc's blocks, then those of
+ * chunks, each time the smallest first. Stops when fn does not return 0, and returns its last result. Figures
+ * are approximate while other threads allocate. fn may allocate. */
 int hoard_walk_classes(int (*fn)(const struct hoard_class *sizes, void *arg), void *arg);
 
 /* Writes the figures of hoard_stats, the options in force, and the reason for the path. */
 void hoard_report(FILE *out);
 
-/* With REAP_OPTIONAL, defined before the include, each call is weak: a module loads without the library, too,
+/* With REAP_OPTIONAL, defined before the include, each call is weak: a module also loads without the library,
  * and the address of each call is NULL then. */
 #ifdef REAP_OPTIONAL
 #pragma weak hoard_free

@@ -16,16 +16,16 @@
  * handle. Units are bytes, objects are aligned to 16.
  *
  * Forgetting the `&` does no harm: the first word of a reap is its own handle, so reapMalloc(request, 80)
- * does what reapMalloc(&request, 80) does, and so with each call. Only calls that set a handle need its
- * address: reapCreate says so when it gets a live reap, and reapDestroy has no variable to set to NULL.
- * reapNew gives a handle of its own type.
+ * does what reapMalloc(&request, 80) does, and the same holds for each call. Only calls that set a handle
+ * need its address: reapCreate reports misuse when it gets a live reap, and reapDestroy(request) sets no
+ * variable to NULL. reapNew returns a handle of its own type.
  *
  * Threads: one thread at a time uses a reap, and any number of reaps may be in use at once. Several threads
- * may create and destroy children of one parent at the same time. Any thread may use a reap that was made
- * with REAP_SHARED at any time.
+ * may create and destroy children of one parent at the same time. If a reap was made with REAP_SHARED, any
+ * thread may use it at any time.
  *
- * Callbacks: each function that the program gives to the library must return. If one leaves by longjmp, by a
- * C++ exception or by pthread_exit, the behaviour is undefined.
+ * Callbacks: each function that the program gives to the library must return. If a callback leaves by
+ * longjmp, by a C++ exception or by pthread_exit, the behaviour is undefined.
  *
  * Errors: when there is no memory, a call returns NULL (or -1) and sets errno to ENOMEM, and nothing else
  * changes. Misuse (an object freed twice, an interior or foreign pointer, an object of another reap, a reap
@@ -37,7 +37,7 @@
 
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus) &&                                                     \
     (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
-#error "reap.h needs C99 or later, or GNU C: use -std=c99, or -std=gnu89, in the place of -std=c89"
+#error "reap.h needs C99 or later, or GNU C: use -std=c99, or -std=gnu89, instead of -std=c89"
 #define inline __inline__ /* so that this is the only error */
 #endif
 
@@ -66,8 +66,9 @@ extern "C" {
 #define REAP_ATTRIBUTE(...)
 #endif
 
-/* The result of a call is new memory. A compiler that knows this can leave out a read after reapDestroy,
- * because it knows the value. AddressSanitizer is there to find that read: with it no compiler is told. */
+/* The attribute of calls that return new memory. A compiler that sees the attribute can leave out a read
+ * after reapDestroy, because it knows the value. AddressSanitizer exists to find that read, so under it
+ * reap.h leaves the attribute out. */
 #if defined(__SANITIZE_ADDRESS__)
 #define REAP_NEW
 #elif defined(__has_feature)
@@ -79,7 +80,7 @@ extern "C" {
 #define REAP_NEW __malloc__
 #endif
 
-/* A reap by type: see reapNew. Its fields stand below, for functions without a call. */
+/* The type of reapNew's handles. The end of this header has the fields, for reap_bump. */
 typedef struct reap_front reap_t;
 
 /* The version of the running library; REAP_VERSION is the version of the header. */
@@ -91,26 +92,28 @@ const char *reapVersion(void);
  * root. On failure *reap is NULL and errno ENOMEM. */
 void reapCreate(void **reap, void **parent) REAP_ATTRIBUTE(nonnull(1));
 
-/* The same, with a handle of its own type: a reap_t *. Calls take &reap->self, which is a void ** and which
- * the compiler accepts for no other type. parent may be NULL. NULL when there is no memory (ENOMEM).
+/* Makes a reap as reapCreate does, and returns a handle of its own type, reap_t *. Other calls take
+ * &reap->self, a void **; only a reap_t has this field. parent may be NULL. Returns NULL when there is no
+ * memory (ENOMEM).
  *
  *     int answer(reap_t *request);
  *     reap_t *request = reapNew(connection);
  *     char *line = reapMalloc(&request->self, 80);
- *     reapDestroy(&request->self);                  // which leaves `request` as it is
+ *     reapDestroy(&request->self);                  // `request` keeps its value
  *
  * Both kinds of handles have the same value: assign one to the other. */
 reap_t *reapNew(reap_t *parent);
 
 /* Clears a reap: destroys its children, runs its functions, frees its objects. The reap stays. The call does
- * not set *reap: a handle in an object of the reap goes with the object, and the program uses a copy. The
- * reap keeps the chunks that rounds like this one need, up to 1 MiB and its first chunk: see reapTrim. */
+ * not set *reap: a handle in an object of the reap is freed with the object, and the program must use a copy.
+ * The reap keeps the chunks that similar rounds need, up to 1 MiB and its first chunk: see reapTrim. */
 void reapFreeAll(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Destroys a reap: first its children, newest first; then runs its functions, last in first out; then gives
- * its memory back. Sets *reap to NULL. The handle may itself lie in an object of the reap; in an object of a
- * child it goes with the child. No function may free other memory in which *reap lies. Copies of the handle,
- * and the handles of children, are dead afterwards, and their use is misuse. A NULL handle is allowed. */
+ * its memory back. Sets *reap to NULL. The handle may itself lie in an object of the reap. A handle in an
+ * object of a child is freed with the child. No function may free other memory in which *reap lies. Copies of
+ * the handle, and the handles of children, are dead afterwards, and their use is misuse. A NULL handle is
+ * allowed. */
 void reapDestroy(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* An object of size bytes, aligned to 16; size 0 gives a unique pointer. */
@@ -123,8 +126,8 @@ void reapFree(void **reap, void *object) REAP_ATTRIBUTE(nonnull(1));
 /* --- with options ---------------------------------------------------------------------------- */
 
 /* A source of chunks: the lowest heap layer (thesis, ch. 4). take returns size bytes, a multiple of 4096,
- * aligned to 4096, or NULL if there are none. give gets each chunk back, with the same size. The reap's own
- * thread calls both, and they must not use the reap. */
+ * aligned to 4096, or NULL if there is no memory. give gets each chunk back, with the same size. The thread
+ * that uses the reap calls both functions, and they must not use the reap. */
 struct reap_source {
     void *(*take)(size_t size, void *arg);
     void (*give)(void *chunk, size_t size, void *arg);
@@ -132,15 +135,15 @@ struct reap_source {
 };
 
 /* A flag: any thread may make any call on the reap at any time. Calls that make, resize or free an object
- * do not wait for other processors, unless the reap has a mark or memory from the program, or the object
- * is resized that another one made; all other calls take a lock. A thread that clears, rewinds or destroys
- * the reap, or a reap above it, must know that no other thread needs the objects; one that destroys it,
- * that no other thread is still in a call on it. Children are shared only if they have the flag too.
- * Callbacks (of reapWalk, reapOnLimit, reapOnDestroy, and of a source) run under the lock. All but those
- * of a source may use the reap, and none may wait for a thread that uses it. If a callback of one shared
- * reap uses another one, its thread holds both locks, and the program must keep to one order of reaps;
- * reapMove and reapAdopt need no order. A name is valid until the next reapSetName. In the child of a fork
- * the reap is whole. */
+ * do not wait for other processors, unless the reap has a mark or memory from the program, or the program
+ * resizes an object that another processor made; all other calls take a lock. A thread that clears, rewinds
+ * or destroys the reap, or a reap above it, must know that no other thread needs the objects. A thread that
+ * destroys the reap must also know that no other thread is still in a call on it. Children are shared only if
+ * they have the flag too. Callbacks (of reapWalk, reapOnLimit, reapOnDestroy, and of a source) run under the
+ * lock. All but those of a source may use the reap, and no callback may wait for a thread that uses the reap.
+ * If a callback of one shared reap uses another shared reap, its thread holds both locks, and the program
+ * must keep to one order of reaps; reapMove and reapAdopt need no order. A name is valid until the next
+ * reapSetName. In the child of a fork the reap is whole. */
 #define REAP_SHARED 1u
 
 /* With 0 in all members but size, reapCreateWith does what reapCreate does. */
@@ -152,19 +155,19 @@ struct reap_options {
     const char *name;          /* as reapSetName; may be NULL */
     unsigned flags;            /* 0, or REAP_SHARED */
     void *buffer;              /* memory for the first chunk; NULL: the backend's */
-    size_t buffer_size;        /* bytes, 4096 at least; the reap itself needs 1.5 KiB and 1.6 % */
-    struct reap_source source; /* gives all chunks but a buffer; take NULL: the backend gives them */
+    size_t buffer_size;        /* bytes, 4096 at least; the reap itself needs 1.4 KiB and 1.6 % */
+    struct reap_source source; /* gives all chunks except a buffer; take NULL: the backend gives them */
 };
 
 /* Makes a reap as reapCreate does, with options. A buffer may lie on the stack, in static, in shared or in
- * any other memory; it must stay until the reap is destroyed. With a buffer and no source the reap has no
+ * any other memory, and must stay until the reap is destroyed. With a buffer and no source the reap has no
  * other memory, and large objects lie in the buffer as well. Children inherit no options; a limit holds for
  * them as always. At most 4096 buffers and chunks of sources may be in use at once. A buffer, or a chunk of
- * a source, may be an object of another reap, which may be in memory of the program itself, but not in a
- * third reap's: then an allocation that needs a chunk of the source fails with EINVAL. Returns 0; or -1 and
- * sets *reap to NULL and errno to ENOMEM, ENAMETOOLONG, or EINVAL: no options, an unknown size or flag, a
- * buffer that is too small, above 8 TiB, wraps around, holds a reap already or lies too deep, a chunk above
- * 1 GiB, or only one function of a source. */
+ * a source, may be an object of another reap. That reap may itself be in memory of the program, but not in an
+ * object of a third reap that is in such memory: then an allocation that needs a chunk of the source fails
+ * with EINVAL. Returns 0; or -1 and sets *reap to NULL and errno to ENOMEM, ENAMETOOLONG, or EINVAL: no
+ * options, an unknown size or flag, a buffer that is too small, above 8 TiB, wraps around, holds a reap
+ * already or lies too deep, a chunk above 1 GiB, or only one function of a source. */
 int reapCreateWith(void **reap, void **parent, const struct reap_options *options)
     REAP_ATTRIBUTE(nonnull(1, 3));
 
@@ -173,11 +176,11 @@ int reapCreateWith(void **reap, void **parent, const struct reap_options *option
 /* n objects of size bytes each, zeroed. If n * size overflows, NULL and ENOMEM. */
 void *reapCalloc(void **reap, size_t n, size_t size) REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_size(2, 3));
 
-/* Resizes an object, moves it if necessary, and returns its place. NULL allocates; size 0 leaves an object of
- * size 0. On failure NULL, and the object stays as it was. */
+/* Resizes an object, moves it if necessary, and returns its address. NULL allocates; size 0 leaves an object
+ * of size 0. On failure returns NULL, and the object stays as it was. */
 void *reapRealloc(void **reap, void *object, size_t size) REAP_ATTRIBUTE(nonnull(1), alloc_size(3));
 
-/* An object aligned to a power of two. For any other alignment NULL and EINVAL. */
+/* An object aligned to a power of two. Any other alignment gives NULL and EINVAL. */
 void *reapAlignedAlloc(void **reap, size_t alignment, size_t size)
     REAP_ATTRIBUTE(nonnull(1), REAP_NEW, alloc_align(2), alloc_size(3));
 
@@ -193,31 +196,32 @@ char *reapPrintf(void **reap, const char *format, ...)
 char *reapVprintf(void **reap, const char *format, va_list args)
     REAP_ATTRIBUTE(nonnull(1, 2), REAP_NEW, format(printf, 2, 0));
 
-/* How many bytes of an object a program may use: its size rounded up to 16; 0 for NULL. From any thread. */
+/* How many bytes of an object a program may use: its size rounded up to 16; 0 for NULL. Threads: any. */
 size_t reapUsableSize(const void *object);
 
-/* Sets *reap to the handle of the reap that owns a pointer, which may be interior, and returns 0. If the
- * pointer lies in no live object, sets *reap to NULL, and returns -1 with ENOENT. Any thread may ask. */
+/* Sets *reap to the handle of the reap that owns a pointer, and returns 0. The pointer may be interior. If it
+ * lies in no live object, sets *reap to NULL, and returns -1 with ENOENT. Threads: any. */
 int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
 
-/* Frees an object of any reap, in any thread, as free() does under libreap-malloc: a thread that has not
- * entered the reap leaves the object to the reap's own. 0; or -1 and ENOENT if the pointer is in no reap:
- * NULL, or memory of malloc's, which stays as it is. */
+/* Frees an object of any reap, in any thread, as free() does under libreap-malloc. If the calling thread has
+ * not entered the reap, the reap's own thread completes the free at a later call; a shared reap frees the
+ * object at once. Returns 0; or -1 and ENOENT if the pointer is in no reap: NULL, or memory of malloc, which
+ * stays as it is. */
 int reapFreeAny(void *object);
 
 /* Gives back memory that the reap holds without need: the chunks that it keeps for later rounds, all but
- * `keep` bytes of them; the one that it keeps for its next child; and chunks in which nothing lives, after it
- * has taken in what other threads have freed. Objects stay where they are, and so does a chunk with an
- * object: from then on the reap uses one of these after the other again, and gives back those that become
- * empty before. Returns the bytes that went back to the heap, which gives them to the OS as it does all
- * unused memory. */
+ * `keep` bytes of them; the chunk that it keeps for its next child; and chunks without a live object, after
+ * the reap has completed the frees of other threads. Objects stay where they are, and so does a chunk with an
+ * object. From then on the reap uses the free memory of these chunks again, one chunk after the other, and
+ * gives back those that become empty before their turn. Returns the bytes that went back to the heap; the
+ * heap gives them to the OS as it does all unused memory. */
 size_t reapTrim(void **reap, size_t keep) REAP_ATTRIBUTE(nonnull(1));
 
 /* The parent's handle, or NULL for a root. */
 void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
-/* Copies a name for reports into the reap; NULL takes the name away. 0, or -1 and ENOMEM, or ENAMETOOLONG
- * above 4095 bytes. */
+/* Copies a name for reports into the reap; NULL removes the name. 0, or -1 and ENOMEM, or ENAMETOOLONG above
+ * 4095 bytes. */
 int reapSetName(void **reap, const char *name) REAP_ATTRIBUTE(nonnull(1));
 
 /* The reap's name, or NULL; valid until the next reapSetName. */
@@ -225,8 +229,9 @@ const char *reapName(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* --- when a reap ends ------------------------------------------------------------------------ */
 
-/* Registers fn(arg) for the time when the reap is cleared or destroyed: after its children, before its memory
- * goes, last in first out. Functions may allocate in the reap and register others. 0, or -1 and ENOMEM. */
+/* Registers fn(arg). The library calls it when the reap is cleared or destroyed: after the functions of its
+ * children, before its memory is freed, last in first out. Functions may allocate in the reap and register
+ * others. 0, or -1 and ENOMEM. */
 int reapOnDestroy(void **reap, void (*fn)(void *arg), void *arg) REAP_ATTRIBUTE(nonnull(1, 2));
 
 /* Removes the latest registration of fn with arg. 0, or -1 and ENOENT if there is none. */
@@ -234,8 +239,8 @@ int reapCancelOnDestroy(void **reap, void (*fn)(void *arg), void *arg) REAP_ATTR
 
 /* --- marks ----------------------------------------------------------------------------------- */
 
-/* A moment in a reap's life to which the reap can go back: the order of obstacks (thesis 5.2.2), which the
- * thesis's reaps leave out (6.2). Only the library uses the fields. */
+/* A moment in a reap's life to which the reap can go back. Marks give a reap the order of obstacks (thesis
+ * 5.2.2), which the thesis's reaps leave out (6.2). Only the library uses the fields. */
 typedef struct reap_mark {
     void *reap;
     void *place;
@@ -249,12 +254,12 @@ typedef struct reap_mark {
 /* Opens a mark. It stays open until reapUnmark, or until the reap is cleared. While a mark is open, objects
  * come from the bump pointer only, and no older object grows across the mark: an object that moves, because
  * it grows or shrinks, is younger than the mark afterwards. Marks nest, up to 65535 deep. The call needs no
- * memory. It costs about as much as ten objects, however many the reap has. */
+ * memory. It costs about as much as ten allocations, however many objects the reap has. */
 void reapMark(void **reap, reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
 
 /* Goes back to the mark: destroys younger children, newest first; runs younger functions, last in first
- * out; frees younger objects. Older objects that were freed in between stay freed. The mark stays open, and
- * younger marks are closed. The name and the limit stay as they are. */
+ * out; frees younger objects. Older objects that the program freed meanwhile stay freed. The mark stays open,
+ * and the call closes younger marks. The name and the limit stay as they are. */
 void reapRewind(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2));
 
 /* Closes the mark and younger ones, and frees nothing. A function that reapRewind runs must not close the
@@ -264,27 +269,28 @@ void reapUnmark(void **reap, const reap_mark *mark) REAP_ATTRIBUTE(nonnull(1, 2)
 /* --- a growing object ------------------------------------------------------------------------- */
 
 /* An object of a reap that grows at its end: text, or an array. data is aligned to 16, and each call puts a
- * zero behind the object, so it is a string. Begin with zeros. A program may read all fields, and may lower
- * length; the next call puts the zero there. An append may move data; reapFinish gives the object away, and
- * the builder is empty again.
+ * zero after the object, so that data is a string. Begin with zeros. A program may read all fields, and may
+ * lower length; the next call puts the zero there. An append may move data. reapFinish returns the object,
+ * and the builder is empty again.
  *
  *     reap_builder line = {0};
  *     for (int i = 0; i < n; i++) reapAppendf(&request, &line, "%d,", values[i]);
  *     char *text = reapFinish(&request, &line);
  *
- * The room doubles, so that n bytes take O(n) time, in whatever pieces they come; the last object of a chunk
- * grows in its place. live_bytes counts all of the room, until reapFinish gives the rest back. A limit
- * refuses no bytes but those that an append needs. An object that was begun before a mark and moves is
- * younger than the mark, as with reapRealloc. After a clear or a rewind past it, set the builder to zeros.
- * Give up an object by reapFree of data. A builder is one thread's at a time, also in a shared reap. */
+ * The capacity doubles, so that n bytes take O(n) time, in whatever pieces they come; the last object of a
+ * chunk grows without a move. live_bytes counts the whole capacity, until reapFinish gives the rest back. A
+ * limit refuses only bytes that an append needs. An object that was begun before a mark and moves is younger
+ * than the mark, as with reapRealloc. After a clear, or a rewind past the object, set the builder to zeros.
+ * To discard an object, call reapFree with data. One thread at a time uses a builder, in a shared reap too.
+ */
 typedef struct reap_builder {
     char *data;    /* NULL at the beginning */
     size_t length; /* of the object, in bytes, without the zero */
-    size_t room;   /* the bytes that data has; the library's */
+    size_t room;   /* capacity of data, in bytes; only the library writes it */
 } reap_builder;
 
 /* Append n bytes, a string, or a text as sprintf makes it. 0; or -1 with ENOMEM, or with the error of
- * vsnprintf: then the builder is as before. bytes and s may lie in the object itself; strings of a format
+ * vsnprintf: then the builder is as before. bytes and s may lie in the object itself; strings for a format
  * must not. */
 int reapAppend(void **reap, reap_builder *builder, const void *bytes, size_t n) REAP_ATTRIBUTE(nonnull(1, 2));
 int reapAppendString(void **reap, reap_builder *builder, const char *s) REAP_ATTRIBUTE(nonnull(1, 2, 3));
@@ -293,11 +299,12 @@ int reapAppendf(void **reap, reap_builder *builder, const char *format, ...)
 int reapVappendf(void **reap, reap_builder *builder, const char *format, va_list args)
     REAP_ATTRIBUTE(nonnull(1, 2, 3), format(printf, 3, 0));
 
-/* Makes the object n bytes longer and returns where they are; the caller fills them. NULL and ENOMEM. */
+/* Makes the object n bytes longer and returns the address of these bytes, for the caller to fill. On failure
+ * NULL and ENOMEM. */
 void *reapExtend(void **reap, reap_builder *builder, size_t n) REAP_ATTRIBUTE(nonnull(1, 2));
 
-/* The object, cut to its length and the zero; an empty string if nothing was appended. The builder is empty
- * then. NULL with ENOMEM, only for an empty one. */
+/* Returns the object, cut to its length and the zero; an empty string if nothing was appended. The builder is
+ * empty then. NULL with ENOMEM, only if the builder was empty. */
 char *reapFinish(void **reap, reap_builder *builder) REAP_ATTRIBUTE(nonnull(1, 2));
 
 /* --- what a reap holds ----------------------------------------------------------------------- */
@@ -306,10 +313,10 @@ struct reap_stats {
     size_t live_bytes;       /* sum of reapUsableSize over live objects */
     size_t live_objects;     /* objects that are not freed */
     size_t chunk_bytes;      /* bytes of all chunks, free memory and headers included */
-    size_t chunks;           /* their number */
+    size_t chunks;           /* number of chunks */
     size_t peak_chunk_bytes; /* the greatest chunk_bytes so far */
     size_t limit;            /* bytes, as reapSetLimit set it; 0: none */
-    size_t children;         /* direct children, without theirs */
+    size_t children;         /* direct children only */
 };
 
 /* Fills in stats for this reap alone, without its descendants. Returns 0. */
@@ -325,28 +332,28 @@ struct reap_view {
     void *parent;            /* the parent's handle, or NULL */
     const char *name;        /* as reapSetName gave it; "": none */
     unsigned depth;          /* 0: the survey's first reap, or a root */
-    double age;              /* seconds since it was made, in steps of a second; below 0: it is unknown */
+    double age;              /* seconds since it was made, in steps of a second; below 0: unknown */
     struct reap_stats stats; /* approximate while another thread uses the reap */
 };
 
 /* reapReport for programs: calls fn for the reap and for every reap below it, parents first, newest children
- * first. For NULL, every reap of the process. Stops when fn does not return 0, and returns its last result;
- * or returns -1 with ENOMEM when there is no memory for the walk. fn may allocate anywhere, and create and
- * destroy reaps, but for the survey's own. Other threads may do so too: a reap that is there all the time is
- * shown once, one that comes, goes or moves meanwhile perhaps not. Ages are known of reaps that were made
- * while the process has a clock (reapSetClock). */
+ * first. For NULL, calls fn for every reap of the process. Stops when fn does not return 0, and returns its
+ * last result; or returns -1 with ENOMEM when there is no memory for the walk. fn may allocate anywhere, and
+ * create and destroy reaps other than those of the survey. Other threads may create, destroy and move reaps
+ * meanwhile: the survey shows a reap that exists all the time once, and may leave out any other. A reap has
+ * an age if it was made while the process had a clock (reapSetClock). */
 int reapSurvey(void **reap, int (*fn)(const struct reap_view *view, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(2));
 
-/* The clock by which reapSurvey knows ages: reaps note its time when they are made. seconds are counted from
- * any moment, 1 at least, and the program, or libreap-ask for it, makes this call each second; 0 stops the
- * clock, and ages are unknown until it goes on. The child of a fork has the time of its parent. Threads: any.
- * The call costs one store. */
+/* Sets the clock from which reapSurvey computes ages: a reap notes the clock's time when it is made. seconds
+ * are counted from any moment, 1 at least. The program, or libreap-ask for it, makes this call each second.
+ * 0 stops the clock, and ages are unknown until the clock goes on. The child of a fork has the time of its
+ * parent. Threads: any. The call costs one store. */
 void reapSetClock(uint32_t seconds);
 
-/* The bytes of all chunks of the reap and of every reap below it: the sum of their chunk_bytes, without
- * counting objects. It takes some thirty instructions a reap. Other threads may use, create and destroy the
- * reaps below; those that create or destroy a child of one of them wait meanwhile. */
+/* The bytes of all chunks of the reap and of every reap below it: the sum of their chunk_bytes. The call
+ * counts no objects, and needs some thirty instructions per reap. Other threads may use, create and destroy
+ * the reaps below; a thread that creates or destroys a child of one of these waits meanwhile. */
 size_t reapHeldBytes(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
 /* Calls fn for each live object. Stops when fn does not return 0, and returns its last result. fn may free
@@ -356,80 +363,83 @@ int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void 
 
 /* --- misuse ---------------------------------------------------------------------------------- */
 
-/* Writes what the program knows of a misuse into its line: the time, or the request that this thread serves.
- * line has "reap: CALL(POINTER): WHAT" and room for size bytes, the last of which is 0. The function may
- * add to the line, or replace it; the library writes the line, and aborts. call, pointer and what are the
- * line's parts. */
+/* A function of the program that adds what it knows to the line of a misuse: the time, or the request that
+ * this thread serves. line is a buffer of size bytes with "reap: CALL(POINTER): WHAT"; its last byte is 0.
+ * The function may add to the line, or replace it; then the library writes the line, and aborts. call,
+ * pointer and what are the three values in the line. */
 typedef void reap_misuse_line(char *line, size_t size, const char *call, const void *pointer,
                               const char *what);
 
-/* Has fn, or nobody for NULL, write into the line of a misuse. There is one such function in a process, and
- * the call returns the one before, which fn may call. fn runs in the thread that made the mistake, in the
- * midst of the library's call: it must return, and must not allocate, free or use reaps, nor wait for a
- * thread that does. */
+/* Registers fn to write into the line of a misuse; NULL removes the function. A process has one such
+ * function, and the call returns the previous one; fn may call the previous one. fn runs in the thread that
+ * made the mistake, in the midst of the library's call. It must return, and must not allocate, free or use
+ * reaps, nor wait for a thread that does. */
 reap_misuse_line *reapOnMisuse(reap_misuse_line *fn);
 
 /* --- from reap to reap ----------------------------------------------------------------------- */
 
-/* Moves an object from one reap to another, and returns its new place. On failure NULL and ENOMEM, and the
- * object stays. An object with a chunk of its own keeps its place and takes the chunk along. The calling
- * thread must be the one that uses both reaps. */
+/* Moves an object from one reap to another, and returns its new address. On failure NULL and ENOMEM, and the
+ * object stays. An object with a chunk of its own keeps its address, and the chunk moves to the other reap.
+ * The calling thread must be the one that uses both reaps. */
 void *reapMove(void *object, void **from, void **to) REAP_ATTRIBUTE(nonnull(1, 2, 3));
 
 /* Makes a reap, with all reaps below it, the newest child of another parent; NULL, or a NULL handle, makes it
  * a root. The limits of the new ancestors hold from then on. 0; or -1 with EINVAL if the new parent is the
  * reap itself or below it, or with ENOMEM if a limit would be exceeded: then nothing has changed. Several
  * threads may adopt at once, while others create or destroy children of both parents. No other thread may use
- * the reap during the call, unless it is shared; if there are limits, the same holds for the reaps below it,
- * and no thread may resize an object of one that is not shared. */
+ * the reap during the call, unless the reap is shared. If there are limits, the same holds for the reaps
+ * below it, and no thread may resize an object of a reap that is not shared. */
 int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
 
 /* --- entered reaps --------------------------------------------------------------------------- */
 
 /* From reapEnter to reapLeave, under libreap-malloc, this thread's malloc, calloc, realloc(NULL), aligned
- * forms and new come from the reap. So a library that knows nothing of reaps runs in it, and memory that it
- * leaks goes with the reap. free finds the owner as always, and realloc leaves an object with its owner.
- * Memory that libc and its modules allocate comes from the heap; results of strdup, asprintf, getline,
- * realpath and their like come from the reap. Calls nest: the innermost reap counts, and a thread may enter
- * only that one again. Make and give up outside what a library keeps beyond a call (caches, a last error);
- * reapEnter(3) has more. Only this thread uses the reap meanwhile. To clear or destroy it is misuse, and a
- * thread must leave before it ends. Several threads may be in a shared reap, and each thread in one shared
- * reap at a time. (Thesis 6.4.4 changed the calls of such a library by hand.)
+ * forms and new come from the reap. So a library that knows nothing of reaps allocates in the reap, and the
+ * memory that it leaks is freed with the reap. free finds the owner as always, and realloc leaves an object
+ * with its owner. Memory that libc and its modules allocate comes from the heap; results of strdup, asprintf,
+ * getline, realpath and similar functions come from the reap. Calls nest: malloc uses the innermost reap, and
+ * a thread may enter only the innermost reap again. A library may keep memory beyond a call (a cache, a last
+ * error): let it allocate and free such memory outside of the reap; reapEnter(3) has more. Only this thread
+ * uses the reap meanwhile. A call that clears or destroys an entered reap is misuse, and a thread must leave
+ * its reaps before it ends. Several threads may be in a shared reap, and each thread in one shared reap at a
+ * time. (Thesis 6.4.4 changed the calls of such a library by hand.)
  *
- * Without libreap-malloc the calls change reapEntered's answer, and nothing else. Then the first reapEnter
- * says so in a line on standard error, and each one sets errno to ENOTSUP; otherwise errno stays. */
+ * Without libreap-malloc the calls change the result of reapEntered, and nothing else. Then the first
+ * reapEnter says so in a line on standard error, and each reapEnter sets errno to ENOTSUP. Otherwise errno
+ * stays. */
 void reapEnter(void **reap) REAP_ATTRIBUTE(nonnull(1));
 void reapLeave(void);
 
-/* reapEnter for a program that calls reapEntered itself, and runs with any malloc: no line, and errno stays.
- */
+/* reapEnter for a program that calls reapEntered itself, and runs with any malloc: the call writes no line
+ * and keeps errno. */
 void reapEnterQuietly(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
-/* The handle of the innermost reap that this thread is in, or NULL. While a function of a source runs its
- * thread is in none. */
+/* The handle of the innermost reap that this thread has entered, or NULL. In a function of a source the
+ * result is NULL. */
 void *reapEntered(void);
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
 /* Limits the live bytes (as in reapStats) of a reap and of all reaps below it, together; 0: no limit. An
- * allocation that would exceed this limit, or that of a reap further up, returns NULL with ENOMEM. Live
- * bytes never exceed a limit. Where several reaps share a limit, a refusal may come early by a sixteenth of
- * it. Resizing counts the difference; functions, names and chunks do not count. 0; or -1 and ENOMEM if more
- * bytes live already: then nothing has changed. During this call no other thread may use those reaps of the
- * tree that are not shared, or resize an object of theirs; any thread may call free(). Shared ones may be in
- * use: the call waits until no other thread is within a call on one of them. */
+ * allocation that would exceed this limit, or the limit of a reap further up, returns NULL with ENOMEM. Live
+ * bytes never exceed a limit. Where several reaps share a limit, an allocation may fail when up to a
+ * sixteenth of the limit is still free. Resizing counts the difference; functions, names and chunks do not
+ * count. 0; or -1 and ENOMEM if more bytes live already: then nothing has changed. During this call no other
+ * thread may use reaps of the tree that are not shared, or resize their objects; any thread may call free().
+ * Shared reaps may be in use: the call waits until no other thread is within a call on one of them. */
 int reapSetLimit(void **reap, size_t bytes) REAP_ATTRIBUTE(nonnull(1));
 
-/* Registers fn for allocations that meet this reap's own limit. The allocating thread calls it with this
- * reap; the allocation, of size bytes, may be in a reap below. fn may free objects of this reap, or clear
- * it. It must not free the object that the program resizes or moves, nor touch other reaps of the tree.
- * fn must return (no longjmp, no exception). Then the library tries the allocation once more. An allocation
- * of fn's own that fails does not call it again. Where several threads use reaps below, each may call fn,
- * also at the same time, and fn may only take note. One function at a time; NULL: none. */
+/* Registers fn for allocations that would exceed this reap's own limit. The allocating thread calls fn with
+ * this reap; the allocation, of size bytes, may be in a reap below. fn may free objects of this reap, or
+ * clear the reap. It must not free the object that the program resizes or moves, nor use other reaps of the
+ * tree. fn must return (no longjmp, no exception). Then the library tries the allocation once more. If an
+ * allocation of fn itself fails, the library does not call fn again. Where several threads use reaps below,
+ * each may call fn, also at the same time; then fn must not use the reap. One function at a time; NULL: none.
+ */
 void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), void *arg)
     REAP_ATTRIBUTE(nonnull(1));
 
-/* With REAP_OPTIONAL, defined before the include, each call is weak: a module loads without the library, too,
+/* With REAP_OPTIONAL, defined before the include, each call is weak: a module also loads without the library,
  * and the address of each call is NULL then. reapMalloc becomes a call, also with optimisation; reap_bump is
  * inline as always. */
 #ifdef REAP_OPTIONAL
@@ -497,8 +507,9 @@ void *reap_malloc_called(void **reap, size_t size) __asm__("reapMalloc") REAP_AT
 
 /* --- without a call -------------------------------------------------------------------------- */
 
-/* The memory at a handle begins like this. It is a part of the interface, and changes only with the soname.
- * A program may take objects while bump < end. Where each object needs a call, end is bump. */
+/* The memory at a handle begins with this structure. The structure belongs to the interface, and changes only
+ * with the soname. A program may allocate from bump while bump < end. Where each object needs a call, end
+ * equals bump. */
 struct reap_front {
     void *self;       /* its own handle */
     char *bump;       /* the next object */
@@ -516,8 +527,8 @@ struct reap_front {
 #error "reaps need a little-endian processor: the library reads the same bits in words of 64"
 #endif
 
-/* The fast path of reapMalloc, for libraries that have a function of their own around reapMalloc, and save
- * one of two calls. NULL if there is no room: then call reapMalloc. */
+/* The fast path of reapMalloc, for libraries that wrap reapMalloc in a function of their own and want to save
+ * one of two calls. NULL if the object does not fit: then call reapMalloc. */
 REAP_BUMP_INLINE void *reap_bump(void **reap, size_t size)
 {
     struct reap_front *front = (struct reap_front *)*reap;
@@ -533,9 +544,9 @@ REAP_BUMP_INLINE void *reap_bump(void **reap, size_t size)
     return object;
 }
 
-/* reapMalloc inside of the calling program, which calls the library only if there is no room at the bump
- * pointer. The address of reapMalloc is the library's; so are calls of a program that is built without
- * optimisation or with REAP_NO_INLINE. */
+/* reapMalloc, inline in the calling program. It calls the library only if the object does not fit at the bump
+ * pointer. The address of reapMalloc is that of the library's function. A program that is built without
+ * optimisation, or with REAP_NO_INLINE, always calls the library's function. */
 #ifdef REAP_INLINE
 extern inline REAP_ATTRIBUTE(gnu_inline) void *reapMalloc(void **reap, size_t size)
 {

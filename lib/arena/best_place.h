@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* best_place.h: where a large object goes of which only parts may be touched, and the pieces of its span.
+/* best_place.h: the search for slots for a large object, and the pieces of its span.
  *
- * A span may go on in the arenas behind. Its pieces are what it has of each arena. Slots are claimed where
- * most of them have memory: otherwise unused memory would stay beside memory that the OS fills. So the best
- * place is the one that lacks least memory; of these the one in the smallest gap, or in the largest for an
- * object that grows. Threads: any; no lock.
+ * A span may go on in the next arenas; a piece is its part of one arena. The search prefers slots that have
+ * memory: otherwise unused memory would stay while the OS fills clean slots. So the best place lacks the
+ * least memory; of several such places, the one in the smallest gap, or in the largest for an object that
+ * grows. Threads: any; no lock.
  */
 #ifndef BEST_PLACE_H
 #define BEST_PLACE_H

@@ -10,10 +10,10 @@
  *     lives      a bit for 16 bytes
  *     entries    half a word for 1 KiB
  *
- * Arenas whose addresses differ by a multiple of 4 GiB would share a part of the map. It is the first one's
- * that asks for it, until that arena is unmapped. A chunk in another arena has its bits in itself, as chunks
- * in user memory do, and its frees take slow paths. Addresses (80 MiB) are reserved when the first reap is
- * made; memory comes for an arena's part.
+ * Arenas whose addresses differ by a multiple of 4 GiB would share a part of the map. The part belongs to the
+ * first such arena that asks for it, until this arena is unmapped. A chunk in another arena has its bits in
+ * itself, as chunks in user memory do, and its frees take slow paths. Addresses (80 MiB) are reserved when
+ * the first reap is made; memory comes for an arena's part.
  *
  * Threads: any may look. Bits and entries of a chunk belong to the thread that has the chunk.
  */

@@ -3,8 +3,8 @@
  *
  * The first touch of a huge page (2 MiB) takes 2 to 5 ms in a virtual machine whose host has yet to find the
  * memory, and 0.2 ms elsewhere. 512 small pages, which the kernel takes from recently used memory, need 0.3
- * to 1.4 ms. So the first touch of each huge page is timed. After a slow one new arenas have none: first a
- * few arenas, then ever more, until a page is quick. Threads: any; no lock.
+ * to 1.4 ms. So the library times the first touch of each huge page. After a slow touch new arenas have no
+ * huge pages: first a few arenas, then ever more, until a touch is quick. Threads: any; no lock.
  */
 #ifndef HUGE_PAGES_H
 #define HUGE_PAGES_H

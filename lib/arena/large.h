@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* large.h: objects with pages of their own.
  *
- * Objects above 128 KiB are spans of slots; those above 32 MiB, and some that have grown above 4, are
- * mappings of their own. Chunks of reaps beyond 32 KiB are spans too, marked as such; and so are objects
- * above 32 KiB that have grown, since a span may grow again without a copy, and those above 64 KiB that must
- * read as zero, as clean slots do.
+ * Objects above 128 KiB are spans of slots; above 32 MiB, and some that have grown above 4 MiB, they have
+ * mappings of their own. Chunks of reaps above 32 KiB are spans too, marked as such. So are objects above 32
+ * KiB that have grown, because a span may grow again without a copy, and objects above 64 KiB that must read
+ * as zero, as clean slots do.
  *
  * Threads: any. No lock, only the arenas' gate.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pagemap.h: from an address to the arena or mapping that it belongs to.
  *
- * free asks the pagemap before it trusts anything about a pointer. It has a root of 8192 words (16384 on
- * aarch64), each for 16 GiB, and leaves of 4096 words, each for 4 MiB. It takes any bit pattern, reads no
- * user memory, and never faults. Addresses beyond PAGEMAP_ADDRESS_BITS belong to no arena. Leaves are made
- * when needed and stay.
+ * free asks the pagemap before it trusts anything about a pointer. The map has a root of 8192 words (16384 on
+ * aarch64), each for 16 GiB, and leaves of 4096 words, each for 4 MiB. A lookup accepts any bit pattern,
+ * reads no user memory, and never faults. Addresses beyond PAGEMAP_ADDRESS_BITS belong to no arena. Leaves
+ * are made when needed, and stay.
  *
  * Threads: any. There is no lock: each load of pagemap_find depends on the one before, and arenas are entered
  * with release. Only the thread that holds the addresses changes their entries: it enters them after it has

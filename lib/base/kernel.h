@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernel.h: calls of the kernel and of libc on the way of malloc.
  *
- * A preloaded library may stand between this one and libc. A function of it may call malloc, as each does
- * that finds libc's by dlsym. So a malloc calls the kernel by KERNEL, and nobody stands between. Only calls
- * for memory, of which tools must know, go to libc, by LIBC, and by threads without locks.
+ * A preloaded library may wrap functions of libc. Such a wrapper may call malloc, as each does that finds
+ * libc's function by dlsym. So malloc calls the kernel directly, by KERNEL. Only calls for memory, which
+ * tools must see, go to libc: by LIBC, and from threads that hold no lock.
  */
 #ifndef KERNEL_H
 #define KERNEL_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.h: the options of REAP_OPTIONS, in one table.
  *
- * The first call that needs memory reads REAP_OPTIONS=name=value,name=value,... once. Setuid programs ignore
- * it. A name or value that is not in the table in options.c gives one line on standard error and is otherwise
- * ignored; the rest of the list still counts.
+ * The first call that needs memory reads REAP_OPTIONS=name=value,name=value,... once. In setuid programs it
+ * does not. A name or value that is not in the table in options.c gives one line on standard error and is
+ * otherwise ignored; the rest of the list still counts.
  */
 #ifndef OPTIONS_H
 #define OPTIONS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap_reclaim.h: superblocks that other heaps give up. */
+/* heap_reclaim.h: how a thread gets idle superblocks out of other heaps. */
 #ifndef HEAP_RECLAIM_H
 #define HEAP_RECLAIM_H
 

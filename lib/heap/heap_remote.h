@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap_remote.h: the way home of a block that another heap's thread frees. No call waits for a lock.
+/* heap_remote.h: remote frees: how a block gets back to its superblock. No call waits for a lock.
  *
  *     free  ->  batch of this id  ->  pending list of the superblock  ->  queue of its heap  ->  collected
  *
- * A malloc of the same class may take a block from the batch. Blocks of cold superblocks wait before all this
- * (heap_fast.h). A superblock that is on no heap is queued to the global one.
+ * A malloc of the same class may take a block from the batch. Blocks of cold superblocks wait before the
+ * batch (heap_fast.h). If a superblock is on no heap, it is queued to the global heap.
  */
 #ifndef HEAP_REMOTE_H
 #define HEAP_REMOTE_H

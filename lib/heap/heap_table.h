@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heap_table.h: the heaps, one for each id, their rows and batches, and their locks.
  *
- * a, in slots, is the sum of those of superblocks in bins, active and in `empty`. a - u, as recorded, is the
- * sum of the groups of those in bins, each group times the slots, and 8 for each slot in `empty`; an active
- * superblock counts as full (heap_is_valid).
- * The lock covers all fields that are not atomic, but not the counts.
+ * a is the number of slots of all superblocks in bins, in the row, and in `empty`. a - u, as recorded, is the
+ * sum over the superblocks in bins, each its group times its slots, and 8 for each slot in `empty`; an active
+ * superblock counts as full (heap_is_valid). The lock covers all fields that are not atomic, except the
+ * counts.
  *
  * Only one thread at a time runs with a heap's id. So if a thread finds its heap's lock taken, the holder is
  * a stopped thread, and stays stopped for milliseconds on a busy machine. No thread waits for it. A free
- * queues the superblock that is due for another group and sets `deferred`, and the holder looks at it. A
+ * queues the superblock that is due for another group and sets `deferred`, which the holder checks. A
  * malloc gets a superblock from the global heap or the arenas, and puts it into the row by a section, without
  * a lock; the superblock that was there goes onto the list of displaced ones, until the holder files it. A
  * heap may get HEAP_DETOURS superblocks in this way; then its threads do wait.

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apart.h: objects that lie apart: each one is a block of a malloc that looks for mistakes.
  *
- * This is the one mode for debugging. A process has it from its start or never: where Valgrind's Memcheck or
- * AddressSanitizer watches, where libreap-trace records, and with the options bypass and harden. Then a reap
- * carves no objects from its chunks. Each object is a block of its own, whose header lies elsewhere; the reap
- * takes it for a chunk with one large object (REAP_WHOLE), in marks, limits, walks and all else.
+ * This is the one mode for debugging. A process has it from its start or never: under Valgrind's Memcheck and
+ * AddressSanitizer, where libreap-trace records, and with the options bypass and harden. Then a reap carves
+ * no objects from its chunks. Each object is a block of its own, whose header lies elsewhere. For marks,
+ * limits, walks and all else the block is a chunk with one large object (REAP_WHOLE).
  *
  *     the process's malloc     | the bytes asked for | rest of 16 bytes |                  (a tool, bypass)
  *     this library's           | zone: 16 bytes | the bytes asked for | rest | zone |      (harden)
  *
- * Of a tool's own malloc the tool knows who allocated and freed each block, and says it. This module adds
- * that nobody may touch the rest. Where malloc is this library's (libreap-malloc), a tool is told of each
- * block here. With harden, rest and zones have a pattern, which each call for the object looks at, and a
- * freed object has another one and waits, until it is looked at too.
+ * Where malloc is the tool's own, the tool knows the stacks of each block's allocation and free. This module
+ * adds that nobody may touch the rest. Where malloc is this library's (libreap-malloc), this module tells the
+ * tool of each block. With harden, rest and zones have a pattern, which each call for the object checks. A
+ * freed object has another pattern and waits in quarantine, at whose end the module checks it.
  *
  * A table finds an object's header by its address. Headers of freed objects stay in it until 16384 more
  * objects were freed.
  *
  * Invariants
- *     - a block of this library's malloc does not start with its object: so free() does not take an object
- * for a block
- *     - an object has whole units of 16 bytes, so what links freed objects fits into the smallest one
- *     - a live object has one header in the table; no two live ones meet
+ *     - a block of this library's malloc does not start with its object, so free() can tell the two apart
+ *     - an object has whole units of 16 bytes, so the links of freed objects fit into the smallest object
+ *     - a live object has one header in the table; no two live objects overlap
  *
  * Who may call: the region layer makes, resizes and gives back objects (reap_chunk.c), and the reap layer
  * asks about them. Threads: any; one thread at a time uses an object, but any may ask for its size. Lock
- * rank: concurrency.md; within the lock of the table nothing is called.
+ * rank: concurrency.md; a thread that holds the table's lock calls nothing.
  */
 #ifndef APART_H
 #define APART_H

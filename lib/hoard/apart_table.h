@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apart_table.h: finds the object that lies apart (apart.h) at an address.
  *
- * Objects by the KiB in which they start, live ones and those that were freed last. Of two at one address the
- * newer one counts, and a live one before all freed ones.
+ * The table has live objects and those that were freed last, by the KiB in which they start. At one address a
+ * live object precedes freed ones, and a newer object an older one.
  *
- * Threads: any. Lock rank: concurrency.md; within the lock nothing is called.
+ * Threads: any. Lock rank: concurrency.md; a thread that holds the lock calls nothing.
  */
 #ifndef APART_TABLE_H
 #define APART_TABLE_H

@@ -1,34 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hardened.h: malloc's blocks, looked at: the option harden.
+/* hardened.h: malloc's blocks with checks: the option harden.
  *
- * malloc, free and their like come here from their slow paths, and from nowhere else: while this is on, the
- * fast path's tables of classes and guesses stay empty.
+ * Only the slow paths of malloc, free and their family call this module: while the option is on, the fast
+ * path's tables of classes and guesses stay empty.
  *
  *     block of a class    | the bytes asked for | canary | zero bytes | seal |
  *                                                                      ^ room
  *     large object        | the bytes asked for | canary | (harden=2) pages that nobody may touch |
  *
- * A block's last eight bytes are its seal, a word that no other block has: of a live block it tells the size,
- * of a freed one that it is free. A block that was never used has none: it is zero. A large object's size
- * lies in its descriptor.
+ * A block's last eight bytes are its seal, a word that no other block has. The seal of a live block tells its
+ * size; a freed block has its dead seal. The last bytes of a block that was never used are zero. A large
+ * object's size lies in its descriptor.
  *
  *     fresh blocks        heap -> pool, at a random place -> program (above 2,040 bytes without)
  *     freed blocks        program -> waits at a random place (up to 1 KiB) -> waits in a ring -> heap
  *     large objects       program -> waits without memory -> arena
  *
- * What free looks at: the state, the canary, and the seal of the block before. Then it clears the block.
- * malloc, and the end of the wait, find what was written since. An object of size 0 is an address without
- * memory.
+ * free checks the state, the canary, and the seal of the block before; then it clears the block. malloc, and
+ * the end of the quarantine, find later writes. An object of size 0 is an address without memory.
  *
  * Invariants
  *     - a block's seal is 0, or its dead one, or that of a size up to its room
- *     - in a block that is not live all bytes are zero, but for the seal and for the first 16, which the heap
- *       writes to; while it waits, those too. So superblocks are cleared before they serve
- *       (superblock_clears)
+ *     - in a block that is not live all bytes are zero, except the seal and the first 16, which the heap
+ *       writes to; while it waits, those too. So superblocks are cleared before use (superblock_clears)
  *     - a block waits, or lies in a pool, at one place
  *
- * Threads: any. There is no lock: a place is taken by an exchange. So a fork finds each block whole; the
- * child never frees one that another thread had in its hands.
+ * Threads: any. There is no lock: a thread claims a place by an exchange. So a fork finds each block whole;
+ * the child never frees a block that another thread had claimed.
  */
 #ifndef HARDENED_H
 #define HARDENED_H

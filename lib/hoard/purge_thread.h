@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* purge_thread.h: a thread that gives unused memory back, with the option purge_thread=1, or where the
- * program asks for it. It is the only thread of the library's own.
+ * program asks for it. It is the only thread that the library starts.
  *
- * Without it the next slow path after purge_ms gives unused memory back, so a program that becomes idle keeps
- * what it had. The thread sleeps while no memory is unused, and it never allocates. It blocks all signals, so
- * that a process's signals still go to the program's threads.
+ * Without this thread the next slow path after purge_ms gives unused memory back, so a program that becomes
+ * idle keeps its unused memory. The thread sleeps while no memory is unused, and never allocates. It blocks
+ * all signals, so that the program's threads get the process's signals.
  *
- * A slow path starts it. A child of fork has no such thread until it asks, or holds 4 MiB more than at the
- * fork: most children exec, and some enter a sandbox in which two threads could not call what they need.
+ * A slow path starts the thread. A child of fork has none until the child asks, or holds 4 MiB more than at
+ * the fork: most children exec, and some enter a sandbox in which two threads could not make the calls they
+ * need.
  */
 #ifndef PURGE_THREAD_H
 #define PURGE_THREAD_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_hooks.h: the way up from free() to a reap's own free.
  *
- * Reaps are layers above the allocator, but free() may get one of their objects. So the reap layer registers
- * the functions for this.
+ * Reaps are layers above the allocator, but free() may get a reap's object. So the reap layer registers the
+ * functions for such objects.
  */
 #ifndef REAP_HOOKS_H
 #define REAP_HOOKS_H

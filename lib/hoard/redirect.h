@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* redirect.h: a thread's malloc comes from a reap for a while.
  *
- * Between reapEnter and reapLeave a thread's malloc goes to the reap. A program that enters no reap pays
- * nothing for it: the first reapEnter of a process empties the fast path's table of classes, and before that
- * malloc tests nothing. From then on malloc finds no class there, and uses a second table where
- * `redirect_reap` is NULL. A thread that has entered a reap takes the slow path, which asks redirect_takes.
+ * Between reapEnter and reapLeave a thread's malloc goes to the reap. Until the first reapEnter of a process
+ * the fast path has no test for it (clang's has one). That call empties the fast path's table of classes.
+ * From then on malloc uses a second table where the thread's `redirect_reap` is NULL. In a thread that has
+ * entered a reap it runs the slow path, which calls redirect_takes.
  *
  * Some calls of malloc must not go to the reap: memory that libc and ld.so allocate for themselves (a
  * stream's buffer, a module's TLS block, the name of a time zone) outlives any request. So malloc passes its
- * return address on, and all calls from the text of libc and ld.so go to the heap. libreap-malloc defines
- * libc's functions that allocate for their caller (strdup, getline) once more (libc_calls.c). libc's own
- * calls of strdup do not reach these.
+ * return address on, and calls from the text of libc, of ld.so and of modules that libc loads by itself go to
+ * the heap. libreap-malloc defines libc's functions that allocate for their caller (strdup, getline) once
+ * more (libc_calls.c). libc's own calls of strdup do not reach these.
  *
- * Threads: `redirect_reap` is the thread's own. All else is written once.
+ * Threads: `redirect_reap` is the thread's own. A constructor writes `redirect_on`, a child's fork handler
+ * `process_generation`. The list of texts grows, by one thread at a time, and is read without a lock.
  */
 #ifndef REDIRECT_H
 #define REDIRECT_H
@@ -22,29 +23,31 @@
 /* The innermost reap that this thread has entered, or NULL. */
 extern HIDDEN __thread void *redirect_reap __attribute__((tls_model("initial-exec")));
 
-/* True if malloc is this library's: libreap-malloc's constructor sets it. With libreap alone, malloc is
- * another library's, and with a program's own malloc that program's. */
+/* True if the process's malloc is this library's: libreap-malloc's constructor finds out. False with libreap
+ * alone, and in a program that defines a malloc of its own. */
 extern HIDDEN bool redirect_on;
 
-/* Returns true if this library comes before a libreap-malloc, so that malloc is that copy's. */
+/* Returns true if this copy is libreap's, and a libreap-malloc with a copy of its own is in the process. */
 bool redirect_is_elsewhere(void);
 
-/* Each reapEnter calls it. */
+/* Each reapEnter calls it; the first call of a process closes the fast path (above). */
 void redirect_start(void);
 
-/* Returns true if this malloc comes from a reap that the thread has entered. caller is its return address;
- * NULL for calls that never do. */
+/* Returns true if a malloc with this return address is the program's, and not libc's own; whether the thread
+ * has entered a reap does not matter. False for NULL, for a malloc within a call of LIBC (kernel.h), and
+ * where malloc is another library's. redirect_takes: true if such a malloc comes from `redirect_reap`. */
 bool redirect_is_programs(const void *caller);
 static inline bool redirect_takes(const void *caller)
 {
     return UNLIKELY(redirect_reap != NULL) && redirect_is_programs(caller);
 }
 
-/* Of the process: the handler of forks raises it in each child. */
+/* 1 at first; the fork handler adds 1 in each child. A lock word or a flag with an older generation belongs
+ * to a thread that the child does not have. */
 extern HIDDEN unsigned process_generation;
 
-/* These two calls enclose each function of a chunk source: its thread is in no reap meanwhile. If the
- * function forks, the child's thread takes its reaps along once it is in them again. */
+/* These two calls enclose each function of a chunk source: meanwhile its thread is in no reap. If the
+ * function forks, redirect_resume marks the thread's reaps as entered in the child. */
 struct redirect_pause {
     void *reap;
     unsigned generation;

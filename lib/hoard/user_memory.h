@@ -2,9 +2,9 @@
 /* user_memory.h: memory of the user that reaps live in: buffers, and chunks of sources.
  *
  * User memory may lie anywhere, even inside a block of this allocator, so the pagemap cannot find it. A small
- * table can, sorted by address. A search reads the table without a lock, and starts again if the table has
- * changed meanwhile. An empty table is not searched. owner.h looks here first, since a buffer may lie in a
- * reap's object.
+ * table does, sorted by address. A search reads the table without a lock, and starts again if the table has
+ * changed meanwhile. No search reads an empty table. owner.h asks this table first, because a buffer may lie
+ * in a reap's object.
  *
  * A buffer may lie in a reap that lies in a buffer: a piece may be in an outer piece, but not in an inner
  * one. A search looks at the inner pieces first:

@@ -2,9 +2,9 @@
 /* cgroup.h: the limits of this process's control group (version 2) on memory and processors.
  *
  * The functions read each directory from the process's own group up to the root of the mount; the least limit
- * counts. In a container without a namespace of its own the path of the group does not exist
- * within the mount: there the mount's root is the group. The limits are hints for policy: a file that cannot
- * be read is no limit.
+ * counts. In a container without a namespace of its own the path of the group does not exist within the
+ * mount: there the mount's root is the group. The limits are hints for policy: without a readable file there
+ * is no limit.
  *
  * Threads: any. The functions read files by system calls only, allocate nothing, and keep errno.
  */

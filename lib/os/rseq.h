@@ -17,9 +17,9 @@
  * Then no section may be entered, nor before rseq_init.
  *
  * Threads: any; rseq_init once, before all other calls. Threads read cpu.ids, and tables that are filled
- * after rseq_init, without a lock. What they read next contains all that was stored before rseq_init: it
- * makes every processor run a barrier first, since the fast path has none. What is stored between the two
- * wants an rseq_fence before the table.
+ * after rseq_init, without a lock. A thread that sees these also sees all stores before rseq_init, because
+ * rseq_init makes every processor run a barrier; the fast path has none. Stores between rseq_init and the
+ * table need an rseq_fence before the table.
  */
 #ifndef RSEQ_H
 #define RSEQ_H

@@ -12,7 +12,7 @@
  *     not the start of an object   an interior pointer
  *     freed twice
  *     memory around it was written to
- *     not a live object            freed before (in other calls than free), or its reap was cleared
+ *     not a live object            freed before (calls other than free), or its reap was cleared
  *                                  or destroyed
  *
  * What a value is known to be decides how it is checked:

@@ -2,8 +2,8 @@
 /* quota.h: limits on the live bytes of a reap and of all reaps below it.
  *
  * A limit is an account, and the reaps below it draw bytes on it. The drawn bytes of a reap cover its live
- * objects and its room. The bump pointer may go through the room without drawing: `end` is lowered to where
- * the room ends, so the fast path is the same as without a limit.
+ * objects and its room (reserved bytes). The bump pointer may use the room without a further draw: `end` is
+ * lowered to the end of the room, so the fast path is the same as without a limit.
  *
  *     drawn   |<------ live objects ------>|<--- room --->|
  *     hole                            bump ^          end ^            ^ bump_max

@@ -2,8 +2,8 @@
 /* reap_alloc.h: the slow path of allocation, and freeing and resizing.
  *
  * The slow path first frees the pending objects of other threads. Then it tries gaps, the hole, and a new
- * chunk (reap_free_take). An object above REAP_LARGE bytes has a chunk of its own, which is resized in
- * place where that is possible, and goes back as soon as the object is freed.
+ * chunk (reap_free_take). An object above REAP_LARGE bytes has a chunk of its own. The chunk is resized in
+ * place where possible, and goes back as soon as the object is freed.
  *
  * Threads: the reap's own. Nothing here checks its arguments; see misuse.h.
  */

@@ -10,14 +10,12 @@
  *
  * Depth is the number of open marks. Chunks, children and functions keep the depth at which they were made,
  * and their lists have the newest first: so the entries younger than a mark are the beginning of a list.
- * Closing a mark lowers their depth, which costs no more than making them did, once for each mark around
- * them.
+ * To close a mark lowers their depth: once for each mark around them, at no more cost than to make them.
  *
- * The reap knows the place of its last mark: the bump pointer does not come back over it, and no older object
- * grows across it. Chunks without live objects stay until the last mark is closed, for a mark may be in them.
- *
- * All of a mark is in user memory, so that opening one cannot fail. The reap recognizes its last mark by a
- * number, and an outer one by depth and place: it checks that it can safely go back there.
+ * The reap knows the place of its last mark: the bump pointer does not move back across it, and no older
+ * object grows across it. Chunks without live objects stay until the last mark is closed, for a mark may be
+ * in them. All of a mark is in user memory, so that reapMark cannot fail. The reap recognizes its last mark
+ * by a number, and an outer mark by depth and place: it checks that it can safely go back there.
  *
  * Threads: the reap's own.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_shared.h: reaps that any thread may use at any time (REAP_SHARED).
  *
- * A shared reap consists of parts: ordinary reaps with a lock word each. A heap id whose threads have made
- * objects has one, or have freed some of other parts, but not below a limit (if there are more ids than CPUs,
- * some share one). The first part is the reap itself; the others are hidden children, which no call shows to
- * the program. The handle points to the reap's face. To reap.h's half of the fast path the face looks like a
- * reap without room, and this never changes. The library's half tells a face by its address (misuse.h), and
- * the check of handles by its tag.
+ * A shared reap consists of parts (shards): ordinary reaps with a lock word each. Each heap id whose threads
+ * have made objects, or freed some of other parts (but not below a limit), has a part; if there are more ids
+ * than CPUs, some share one. The first part is the reap itself; the others are hidden children, which no call
+ * shows to the program. The handle points to the reap's face (a proxy). To reap.h's half of the fast path the
+ * face always looks like a reap without free memory. The library's half recognizes a face by its address
+ * (misuse.h), and the check of handles by its tag.
  *
  *     ordinary      handle ──> | struct reap |
  *     shared        handle ──> | face: lock; part | ──> | struct reap |
@@ -24,11 +24,11 @@
  *     reapCancelOnDestroy, reapCreate (parent)
  *     all others                               takes that lock, and then all parts
  *
- * In a part a call does what it does in an ordinary reap (shared_use.h), and an object stays in its part. An
- * id without a part that frees an object enters the part that has it; with a sixteenth such free it gets one.
- * When more than REAP_PART_PENDING bytes wait on a part's list, or below a limit, the thread that frees
- * enters that part, and frees them: so memory goes back also when no thread has that id any more. What is
- * free in one part does not serve the threads of another one.
+ * In a part a call does what it does in an ordinary reap (shared_use.h), and an object stays in its part. If
+ * an id without a part frees an object, it enters the part that has the object; with a sixteenth such free it
+ * gets a part. When more than REAP_PART_PENDING bytes are pending on a part's list, or below a limit, the
+ * thread that frees enters that part, and frees them: so memory goes back also when no thread has that id any
+ * more. Free memory of one part does not serve the threads of another part.
  *
  * Vocabulary
  *     enter     to become the holder of a part, by one atomic instruction; a store ends this
@@ -37,9 +37,9 @@
  *     outside   a thread that holds no reap
  *     alone     a reap without parts but itself: its chunks come from the program, or objects are watched
  *
- * A call holds its reap also while a function of the user runs. The thread may hold the reap again: so such a
- * function may use the reap; but it must not wait for a thread that uses it. A reap that is alone is always
- * taken, and each call takes the lock.
+ * A call holds its reap also while a function of the user runs. The lock is recursive, so such a function may
+ * use the reap; but it must not wait for a thread that uses the reap. A reap that is alone is always taken,
+ * and each call takes the lock.
  *
  * Invariants
  *     - a face's first line is written before any thread has the handle, and when its table comes
@@ -50,10 +50,10 @@
  *     - only threads that have entered a part push onto remote lists. So nothing is pending in a taken reap
  *     - while a mark is open, objects are made in the reap itself alone. The hidden children are barred
  *     - a face's tag is right exactly while the face is on the list of all faces. A thread that does not know
- *       whether a reap lives enters nothing and locks nothing of it: it only reads (reap_face_of_others). A
+ *       whether a reap lives only reads it: it enters no part and takes no lock (reap_face_of_others). A
  *       reap leaves the tree before its face leaves the list, and its hidden children end after that: so a
  *       reap in a locked list of the tree has all of them
- *     - the thread that ends a reap holds it: so it waits for others that use it
+ *     - the thread that ends a reap holds it, and so waits for others that use it
  *     - depth > 0 exactly while owner holds the lock; other threads read owner, and never find themselves
  *     - the tag of a shared reap, or of a hidden child, is that of no handle, so only the face leads to it
  *

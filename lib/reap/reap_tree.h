@@ -7,8 +7,8 @@
  * Each reap has a lock for its list of children, so that several threads may create and destroy children of
  * one parent. The roots are in lists too: in one of ROOT_LISTS, by the 64 KiB in which they lie, so that each
  * heap id's roots have lists of their own. A list keeps one dead root for the next, as a parent does a child
- * (lifecycle.c). Roots in user memory are in no list, because other processes may
- * share that memory; user_memory.h finds them.
+ * (lifecycle.c). Roots in user memory, which other processes may share, are in no list; user_memory.h has
+ * them.
  *
  * A reap that is in a locked list stays there, and stays alive: it leaves the list before anything of it
  * ends. A thread that changes a list holds its lock for a few instructions, and calls nothing meanwhile. A
@@ -17,13 +17,13 @@
  * Fork: the child may inherit a lock of a thread that it does not have. So a held lock's value is the
  * process_generation, which each fork raises in the child: an older value means that no thread is there to
  * unlock. Single stores change the `next` links, in an order that keeps the list whole at every moment, and a
- * thread that takes over such a lock rebuilds `prev`. The generation also tells whether the
- * thread that was ending a reap (REAP_ENDING) is there: a reap that it was destroying is whole until it is
- * off the list, and its parent may end it.
+ * thread that takes over such a lock rebuilds `prev`. The generation also tells whether the thread that was
+ * ending a reap (REAP_ENDING) exists: a reap that it was destroying is whole until it leaves the list, and
+ * its parent may end it.
  *
- * Lock rank: the one lock of all adopting threads; then a list's lock. Under the latter nothing is locked,
- * but the lists of reaps further down. A walk may have frozen all chunks before (chunk_freeze): who holds a
- * list's lock otherwise waits for nothing. It may try a shared reap's lock, but not wait for it.
+ * Lock rank: the one lock of all adopting threads; then a list's lock. Under a list's lock a thread locks
+ * only the lists of reaps further down. A walk may have frozen all chunks before (chunk_freeze), so any other
+ * holder of a list's lock waits for nothing. It may try a shared reap's lock, but not wait for this lock.
  */
 #ifndef REAP_TREE_H
 #define REAP_TREE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* remote_free.h: free() and realloc() of a reap's object, from any thread.
  *
- * Under libreap-malloc a program may pass a reap's object to free(), as libraries do with memory that they
- * did not allocate, in any thread. So the call changes only two lists of the reap, by atomic pushes, and the
- * reap's next slow path empties them (reap_alloc_take_remote):
+ * Under libreap-malloc a program may pass a reap's object to free() in any thread, as libraries do with
+ * memory that they did not allocate. So the call changes only two lists of the reap, by atomic pushes, and
+ * the reap's next slow path empties them (reap_alloc_take_remote):
  *
  *     remote         pending objects, linked through their first words. The second word marks an object
  *                    as pending, so that a second free is recognized before the list is emptied

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shared_use.h: objects of shared reaps.
  *
- * A call that makes an object enters the part of this thread's id, one that frees or resizes an object the
- * part that has it (reap_shared.h). There it does what the same call does in an ordinary reap, with the same
- * checks.
+ * A call that makes an object enters the part (shard) of this thread's id; a call that frees or resizes an
+ * object enters the part that has the object (reap_shared.h). In the part the call does the same as in an
+ * ordinary reap, with the same checks.
  *
  * Threads: any, while the reap lives.
  */

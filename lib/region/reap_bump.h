@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_bump.h: the hole, from which a reap bumps.
+/* reap_bump.h: bump allocation from the hole.
  *
  * Threads: the reap's own.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reap_chunk.h: a reap takes chunks from the backend, and gives them back.
+/* reap_chunk.h: how a reap gets chunks from the backend, and gives them back.
  *
- * Threads: the reap's own, but for reap_chunk_whole.
+ * Threads: the reap's own, except for reap_chunk_whole.
  */
 #ifndef REAP_CHUNK_H
 #define REAP_CHUNK_H
