@@ -10,6 +10,7 @@
 #include "base/lock.h"
 #include "base/report.h"
 #include "hoard/apart.h"
+#include "hoard/owner.h"
 #include "hoard/reap_hooks.h"
 #include "hoard/redirect.h"
 #include "reap/quota.h"
@@ -180,8 +181,10 @@ int reapFreeAny(void *object)
         free_from_any(chunk, object, "reapFreeAny");
         return 0;
     }
-    /* Memory that a dead object gave back may be malloc's by now. */
-    if (UNLIKELY(object && apart_waits(object))) reap_misuse_object("reapFreeAny", NULL, object);
+    /* Memory that a dead object gave back may be malloc's by now. For a block of malloc nothing searches. */
+    if (UNLIKELY(apart_on && object) &&
+        (apart_waits(object) || (!owner_starts_block(object) && apart_is_inside(object))))
+        reap_misuse_object("reapFreeAny", NULL, object);
     errno = ENOENT;
     return -1;
 }
