@@ -369,7 +369,7 @@ class Worker:
         if texts is None:
             return "does not apply", why
         originals = {file: open(os.path.join(self.source, file), encoding="utf-8").read() for file in texts}
-        others = [test for test in FALLBACK if test not in fault.tests]
+        others = [test for test in FALLBACK if test not in fault.tests and path_of(self.source, test)]
         try:
             for tests in (fault.tests, others):
                 self.measure([test for test in tests if path_of(self.source, test)])
@@ -464,8 +464,11 @@ def main():
                     return
                 fault = left.pop(0)
             what, word = worker.try_fault(fault)
+            silent = [test for test in fault.tests if test in broken]
+            word += f", and {' '.join(silent)} could not be asked" if silent and what == "survived" else ""
             with lock:
-                results.add(fault, what, word)
+                if not silent or what == "seen":
+                    results.add(fault, what, word)
                 note(fault, what, word)
 
     def interrupted(*_):
