@@ -349,7 +349,7 @@ class Worker:
             with measuring[test]:
                 if test in seconds:
                     continue
-                if self.run(test) is not False:
+                if self.run(test) is not False and self.run(test) is not False:  # not by chance, or by other work here
                     print(f"without any fault {test} does not pass, and is not asked: see {self.log.name}", flush=True)
                     broken.add(test)
                 elif self.took > LEAST_SECONDS / TIMES:
