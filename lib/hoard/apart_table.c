@@ -116,12 +116,6 @@ bool apart_waits(const void *object)
     return waits;
 }
 
-bool apart_is_inside(const void *pointer)
-{
-    const struct apart_entry *entry = apart_find_around(pointer);
-    return entry && !entry->is_dead;
-}
-
 void apart_fork_prepare(void) { lock_for_fork(&table.lock); }
 void apart_fork_parent(void) { lock_after_fork(&table.lock); }
 void apart_fork_child(void) { lock_reset(&table.lock); }

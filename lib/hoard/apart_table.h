@@ -46,9 +46,6 @@ void *apart_find_around(const void *pointer);
 /* Returns true if a freed object that starts there still waits: no other one is there. */
 bool apart_waits(const void *object);
 
-/* Returns true if a live object has that address in it, in the time of apart_find_around. */
-bool apart_is_inside(const void *pointer);
-
 /* Between these two no other thread uses the table. They also serve for what threads do one after the other
  * with an object. */
 void apart_hold(void);

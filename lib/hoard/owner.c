@@ -56,13 +56,6 @@ void *chunk_around(const void *pointer)
     return chunk != NULL ? chunk : apart_find_around(pointer);
 }
 
-bool owner_starts_block(const void *pointer)
-{
-    struct arena *arena = pagemap_find(pointer);
-    return arena != NULL && (arena_stub(arena, head_of_pointer(arena, pointer), pointer) != NULL ||
-                             large_starts_at(arena, pointer));
-}
-
 struct owner owner_of(struct arena *arena, const void *pointer, const char *call, const char *freed)
 {
     struct owner owner = {.kind = OWNER_CHUNK, .arena = arena, .at = chunk_in(arena, pointer, NULL)};

@@ -27,7 +27,4 @@ struct owner {
  * `freed` is what the line says of a free block. The reap layer checks what lies in a chunk. */
 struct owner owner_of(struct arena *arena, const void *pointer, const char *call, const char *freed);
 
-/* True if a block or a large object of this allocator starts there, live or not. */
-bool owner_starts_block(const void *pointer);
-
 #endif

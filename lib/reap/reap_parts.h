@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "reap/reap_tree.h"
+#include "region/reap_chunk.h"
 
 struct reap_face;
 
@@ -18,7 +19,10 @@ enum { REAP_PART_PENDING = 128 * 1024 /* bytes that may wait on a part's remote 
 struct reap_part {
     _Atomic(uint64_t) holder; /* the thread that has entered it, as the address of its lock_depth; or 0 */
     struct reap *reap;
-    bool barred; /* no object is to be made here */
+    bool barred;                        /* no object is to be made here */
+    uint8_t visits;                     /* frees here, of threads that had not entered a part of theirs */
+    uint8_t turn;                       /* the next place in recent, modulo REAP_AHEAD */
+    _Atomic(void *) recent[REAP_AHEAD]; /* of other parts, freed last by threads that had entered this one */
 
     _Alignas(64) struct reap_face *face; /* the shared reap's */
     struct reap_part *next;              /* the reap itself is the first one */

@@ -2,10 +2,11 @@
 /* reap_shared.h: reaps that any thread may use at any time (REAP_SHARED).
  *
  * A shared reap consists of parts: ordinary reaps with a lock word each. A heap id whose threads have made
- * objects has one (if there are more ids than CPUs, some share one). The first part is the reap itself; the
- * others are hidden children, which no call shows to the program. The handle points to the reap's face. To
- * reap.h's half of the fast path the face looks like a reap without room, and this never changes. The
- * library's half tells a face by its address (misuse.h), and the check of handles by its tag.
+ * objects has one, or have freed some of other parts, but not below a limit (if there are more ids than CPUs,
+ * some share one). The first part is the reap itself; the others are hidden children, which no call shows to
+ * the program. The handle points to the reap's face. To reap.h's half of the fast path the face looks like a
+ * reap without room, and this never changes. The library's half tells a face by its address (misuse.h), and
+ * the check of handles by its tag.
  *
  *     ordinary      handle ──> | struct reap |
  *     shared        handle ──> | face: lock; part | ──> | struct reap |
@@ -23,7 +24,8 @@
  *     reapCancelOnDestroy, reapCreate (parent)
  *     all others                               takes that lock, and then all parts
  *
- * In a part a call does what it does in an ordinary reap (shared_use.h), and an object stays in its part.
+ * In a part a call does what it does in an ordinary reap (shared_use.h), and an object stays in its part. An
+ * id without a part that frees an object enters the part that has it; with a sixteenth such free it gets one.
  * When more than REAP_PART_PENDING bytes wait on a part's list, or below a limit, the thread that frees
  * enters that part, and frees them: so memory goes back also when no thread has that id any more. What is
  * free in one part does not serve the threads of another one.

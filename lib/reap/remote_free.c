@@ -10,7 +10,6 @@
 #include "base/lock.h"
 #include "base/report.h"
 #include "hoard/apart.h"
-#include "hoard/owner.h"
 #include "hoard/reap_hooks.h"
 #include "hoard/redirect.h"
 #include "reap/quota.h"
@@ -31,13 +30,11 @@ bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
     return behind != 0 && !(behind & 1);
 }
 
-/* Objects that were freed last, more or less, for the loop that frees pending ones: each points out one that
- * comes AHEAD objects later, if one thread frees most. Reaps share these lines by their addresses: a wrong
- * object does no harm, since the loop only prefetches it. */
-enum { AHEAD = 5, RECENT_LINES = 64 };
+/* What was freed last, more or less (reap_point_out). Reaps share these lines by their addresses. */
+enum { RECENT_LINES = 64 };
 static struct recent {
-    _Alignas(64) _Atomic(void *) objects[AHEAD];
-    _Atomic(unsigned) turn; /* the next place, modulo AHEAD */
+    _Alignas(64) _Atomic(void *) objects[REAP_AHEAD];
+    _Atomic(unsigned) turn; /* the next place, modulo REAP_AHEAD */
 } recents[RECENT_LINES];
 
 static uintptr_t point_out(const struct reap *reap, uintptr_t *words)
@@ -45,11 +42,8 @@ static uintptr_t point_out(const struct reap *reap, uintptr_t *words)
     ASSERT((uintptr_t)words % REAP_UNIT == 0);
     struct recent *recent = &recents[((uintptr_t)reap / 1024 ^ (uintptr_t)reap / SUPERBLOCK) % RECENT_LINES];
     unsigned turn = atomic_load_explicit(&recent->turn, memory_order_relaxed);
-    _Atomic(void *) *place = &recent->objects[turn % AHEAD];
-    words[2] = (uintptr_t)atomic_load_explicit(place, memory_order_relaxed);
-    atomic_store_explicit(place, words, memory_order_relaxed);
     atomic_store_explicit(&recent->turn, turn + 1, memory_order_relaxed);
-    return reap_link(words, true);
+    return reap_point_out(&recent->objects[turn % REAP_AHEAD], words);
 }
 
 static void push_pending(const struct reap_chunk *chunk, void *object, const char *call)
@@ -181,9 +175,10 @@ int reapFreeAny(void *object)
         free_from_any(chunk, object, "reapFreeAny");
         return 0;
     }
-    /* Memory that a dead object gave back may be malloc's by now. For a block of malloc nothing searches. */
-    if (UNLIKELY(apart_on && object) &&
-        (apart_waits(object) || (!owner_starts_block(object) && apart_is_inside(object))))
+    /* Within an object that lies apart, or freed and not given back: what a dead one gave back may be
+     * malloc's. */
+    const struct reap_chunk *around = object ? chunk_around(object) : NULL;
+    if (UNLIKELY(around && (reap_chunk_is_live(around) || apart_waits(object))))
         reap_misuse_object("reapFreeAny", NULL, object);
     errno = ENOENT;
     return -1;

@@ -103,30 +103,42 @@ static ALWAYS_INLINE bool free_listed(struct reap *reap, void *object)
     return !UNLIKELY(reap_is_pending(object)) && reap_free_fast(reap, object);
 }
 
+/* Frees an object of the part whose entry is its chunk. False: it may be another part's, or none. */
+static bool free_by_chunk(struct reap *reap, void *object)
+{
+    uint32_t entry = __atomic_load_n(chunk_map_entry(object), __ATOMIC_RELAXED);
+    if (!(entry & 1) || !chunk_map_has(object) || (uintptr_t)object % REAP_UNIT) return false;
+    const struct reap_chunk *chunk = reap_chunk_of_entry(object, entry);
+    return chunk->owner == reap && !reap_is_pending(object) && reap_free_by_chunk(reap, object);
+}
+
 static void free_in_part(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
     if (!reap_free_fast(reap, object) && !reap_free_by_chunk(reap, object))
         reap_alloc_free(reap, chunk, object);
 }
 
-/* The units of another part's object, if one word of the bitmap tells them; others count as half of one. */
+/* The units of another part's object; 0: one word of the bitmap does not tell. */
 static size_t units_of(const struct reap_chunk *chunk, const void *object)
 {
     if (chunk->kind == REAP_WHOLE) return chunk->size / REAP_UNIT;
     size_t unit = reap_unit(object);
     uint64_t behind = __atomic_load_n(&chunk->starts[unit / 64], __ATOMIC_RELAXED) >> unit % 64 >> 1;
-    return behind ? (size_t)__builtin_ctzll(behind) + 1 : 32;
+    return behind ? (size_t)__builtin_ctzll(behind) + 1 : 0;
 }
 
 /* Puts an object onto the remote list of its part. Returns the part if too much waits there, or NULL. Two
- * threads may count at the same time, so the count is about right. */
-static struct reap_part *send_to_part(const struct reap_chunk *chunk, void *object)
+ * threads may count at the same time, so the count is about right: objects of which no word tells the size
+ * count as half of one. */
+static struct reap_part *send_to_part(struct reap_part *own, const struct reap_chunk *chunk, void *object)
 {
-    uintptr_t *words = object;
+    uintptr_t *words = object, link = reap_link(words, false);
     struct reap_part *part = reap_own_part(chunk->owner);
     size_t units = units_of(chunk, object);
     words[1] = reap_pending(object);
-    if (reap_push_pending(chunk->owner, words, reap_link(words, false)))
+    if (units > 1) link = reap_point_out(&own->recent[own->turn++ % REAP_AHEAD], words);
+    if (units == 0) units = 32;
+    if (reap_push_pending(chunk->owner, words, link))
         units += atomic_load_explicit(&part->pending, memory_order_relaxed);
     if (units > REAP_PART_PENDING / REAP_UNIT) return part;
     atomic_store_explicit(&part->pending, (unsigned)units, memory_order_relaxed);
@@ -141,6 +153,7 @@ static NOINLINE bool free_any(struct reap_part *own, void *object, struct reap_p
     bool is_near =
         reap->current && object >= (void *)reap->current && object <= (void *)(reap->bump - REAP_UNIT);
     if (is_near && !reap_is_pending(object) && reap_free_last(reap, object)) return true;
+    if (free_by_chunk(reap, object)) return true;
     struct reap_chunk *chunk = chunk_of_object(own->face, object);
     if (!chunk) return false;
     if (chunk->owner == reap)
@@ -148,7 +161,7 @@ static NOINLINE bool free_any(struct reap_part *own, void *object, struct reap_p
     else if (reap->flags & REAP_LIMITED)
         return false;
     else
-        *due = send_to_part(chunk, object);
+        *due = send_to_part(own, chunk, object);
     return true;
 }
 
@@ -159,11 +172,15 @@ static NOINLINE void free_pending(struct reap_part *part)
     reap_alloc_take_remote(use.reap);
 }
 
-/* Frees an object in the part that has it, or aborts. */
-static NOINLINE void free_there(struct reap_face *face, void *object, const char *call)
+/* Frees an object in the part that has it, or aborts. True: a thread that has no part should get one, for
+ * here such threads have freed VISITS objects, and each free brought the part's cache lines to another CPU.
+ */
+enum { VISITS = 16 };
+static NOINLINE bool free_there(struct reap_face *face, void *object, const char *call)
 {
     USED struct reap_use use = reap_use_object(face, object, call);
     free_in_part(use.reap, reap_chunk_of_object(use.reap, object, call), object);
+    return use.part && ++use.part->visits % VISITS == 0 && !(use.reap->flags & REAP_LIMITED);
 }
 
 /* Frees it by way of this thread's part, which it enters, if that can be. */
@@ -176,7 +193,7 @@ static ALWAYS_INLINE void free_shared(struct reap_face *face, void *object, cons
         reap_part_leave(own);
     }
     if (UNLIKELY(due != NULL)) free_pending(due);
-    if (UNLIKELY(!done)) free_there(face, object, call);
+    if (UNLIKELY(!done) && free_there(face, object, call) && !own) reap_part_for_malloc(face);
 }
 
 void shared_free_any(void *handle, void *object, const char *call)

@@ -155,6 +155,18 @@ static inline uintptr_t reap_link(const void *object, bool points) { return (uin
 static inline void *reap_link_object(uintptr_t link) { return (void *)(link & ~(uintptr_t)1); }
 static inline bool reap_link_points_out(uintptr_t link) { return link & 1; }
 
+/* Objects that were freed last, for the loop that frees pending ones: each points out one that comes
+ * REAP_AHEAD objects later, if one thread frees most. A wrong object does no harm, since the loop only
+ * prefetches it. The place is of the object freed REAP_AHEAD before. Returns the link to an object of three
+ * words and more. */
+enum { REAP_AHEAD = 5 };
+static inline uintptr_t reap_point_out(_Atomic(void *) *place, uintptr_t *words)
+{
+    words[2] = (uintptr_t)atomic_load_explicit(place, memory_order_relaxed);
+    atomic_store_explicit(place, words, memory_order_relaxed);
+    return reap_link(words, true);
+}
+
 /* The second word of a pending object, which is on the remote list. */
 static inline uintptr_t reap_pending(const void *object)
 {

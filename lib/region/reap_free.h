@@ -151,13 +151,19 @@ static ALWAYS_INLINE bool reap_free_fast(struct reap *reap, void *object)
     return true;
 }
 
+/* The chunk that is an object's entry. */
+static inline struct reap_chunk *reap_chunk_of_entry(const void *object, uint32_t entry)
+{
+    return (struct reap_chunk *)(((uintptr_t)object >> 32 << 32) + entry - 1);
+}
+
 /* Checks and frees an object whose entry is its chunk: one with live bits that is quiet or swept, or is
  * hidden from fast paths. False: it is no such object, and nothing has changed. */
 static inline bool reap_free_by_chunk(struct reap *reap, void *object)
 {
     uint32_t entry = *chunk_map_entry(object);
     if (!(entry & 1) || reap->flags & REAP_SPECIAL || !chunk_map_has(object)) return false;
-    struct reap_chunk *chunk = (struct reap_chunk *)(((uintptr_t)object >> 32 << 32) + entry - 1);
+    struct reap_chunk *chunk = reap_chunk_of_entry(object, entry);
     size_t unit = reap_unit(object);
     if (chunk->owner != reap) return false;
     uint32_t *lives = chunk_map_lives(object), half = *lives;

@@ -211,8 +211,10 @@ passes --check
 
 what="a test that fails"
 fresh
-echo FAIL >"$tmp/results/three"
+printf 'FAIL\nthe reason\n' >"$tmp/results/three"
 fails --check
+says '^failed: build/tests/three'
+says '^    the reason'
 last_says '2 passed, 1 failed, 0 skipped'
 
 what="the debug build"

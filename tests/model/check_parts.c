@@ -276,8 +276,8 @@ TEST(random_calls, .times = 4 * VCPU_PATHS)
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-/* One processor costs what an ordinary reap does, and a table; a second one makes a part when it allocates,
- * and not before. */
+/* One processor costs what an ordinary reap does, and a table; a second one gets a part when it allocates,
+ * and not with its first frees. */
 TEST(a_part_comes_with_its_processor, .times = VCPU_PATHS)
 {
     needs(begin(_i), vcpu_lacks);
@@ -293,8 +293,77 @@ TEST(a_part_comes_with_its_processor, .times = VCPU_PATHS)
     end();
 }
 
+/* One that only frees gets a part with some of its frees, so that the objects wait and the other part's lines
+ * stay where they are; but not below a limit, for which what is free must count at once. */
+TEST(one_that_only_frees_has_a_part, .times = 2 * VCPU_PATHS)
+{
+    enum { FREES = 40 };
+    void *objects[FREES];
+    bool limited = _i >= VCPU_PATHS;
+    needs(begin(_i), vcpu_lacks);
+    if (limited) ck_assert_int_eq(reapSetLimit(&reap, 1 << 20), 0);
+    for (unsigned i = 0; i < FREES; i++) objects[i] = reapMalloc(&reap, 16 + i % 4 * 16);
+    vcpu_be(1);
+    for (unsigned i = 0; i < FREES; i++) {
+        reapFree(&reap, objects[i]);
+        if (i < 8) ck_assert_uint_eq(count_parts(reap), 1);
+    }
+    ck_assert_uint_eq(count_parts(reap), limited ? 1 : 2);
+    const struct reap *known = reap_behind(reap);
+    ck_assert_int_eq(reap_is_pending(objects[FREES - 1]), !limited);
+    ck_assert_int_eq(known->remote != 0, !limited);
+    ck_assert_uint_eq(stats_of(reap).live_objects, 0);
+    vcpu_be(0);
+    objects[0] = reapMalloc(&reap, 16);
+    vcpu_be(1);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, 16)); /* now it has a part in any case */
+    reapFree(&reap, objects[0]);
+    ck_assert_int_eq(known->remote != 0, !limited);
+    end();
+}
+
+/* An object that waits on another part's list has words of the list. One of 16 bytes has no room for a third,
+ * and the objects behind it stay as they were. */
+TEST(what_waits_writes_to_nothing_else, .times = VCPU_PATHS)
+{
+    enum { OBJECTS = 64 };
+    unsigned char *objects[OBJECTS];
+    needs(begin(_i), vcpu_lacks);
+    make_parts(2);
+    vcpu_be(0);
+    for (unsigned i = 0; i < OBJECTS; i++) objects[i] = memset(reapMalloc(&reap, 16), (int)i, 16);
+    vcpu_be(1);
+    for (unsigned i = 0; i < OBJECTS; i += 2) reapFree(&reap, objects[i]);
+    for (unsigned i = 1; i < OBJECTS; i += 2)
+        for (unsigned k = 0; k < 16; k++) ck_assert_uint_eq(objects[i][k], i);
+    end();
+}
+
+/* Another part's object waits, in whatever state its chunk is. */
+TEST(what_is_in_a_quiet_chunk_waits_too, .times = VCPU_PATHS)
+{
+    enum { OBJECTS = 60000, KEPT = 500 };
+    static void *objects[OBJECTS];
+    unsigned quiet = 0;
+    needs(begin(_i), vcpu_lacks);
+    make_parts(2);
+    vcpu_be(0);
+    for (unsigned i = 0; i < OBJECTS; i++) objects[i] = reapMalloc(&reap, 16);
+    for (unsigned i = 0; i < OBJECTS; i++)
+        if (i % (OBJECTS / KEPT)) reapFree(&reap, objects[i]);
+    vcpu_be(1);
+    for (unsigned i = 0; i < OBJECTS; i += OBJECTS / KEPT) {
+        const struct reap_chunk *chunk = chunk_of(objects[i], NULL);
+        quiet += chunk->state == REAP_CHUNK_QUIET;
+        reapFree(&reap, objects[i]);
+        ck_assert(reap_is_pending(objects[i]));
+    }
+    ck_assert_uint_gt(quiet, KEPT / 2);
+    end();
+}
+
 /* What other processors free goes back, although the one that allocated never comes again: by way of the
- * parts' lists, and where the one that frees has no part. */
+ * parts' lists, and where the one that frees has no part at first. */
 TEST(memory_goes_back_without_its_processor, .times = VCPU_PATHS)
 {
     enum { OBJECTS = 60000, SIZE = 200 };

@@ -56,11 +56,13 @@ static long use_and_free(void)
     return after.ru_minflt - before.ru_minflt;
 }
 
+/* Other programs may keep the purge from the processors for a while: then it has three seconds more. */
 static void burst(size_t before, int keeps)
 {
     use_and_free();
     sleep(1);
     size_t now = resident(), left = LEFT;
+    for (int i = 0; !keeps && now > before + left && i < 30; i++, now = resident()) usleep(100000);
     if ((now <= before + left) == !keeps) return;
     EXPECT((now <= before + left) == !keeps);
     fprintf(stderr, "%zu bytes: %zu KiB before, %zu after\n", size, before >> 10, now >> 10);

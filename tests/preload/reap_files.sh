@@ -108,6 +108,7 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid $other --regid $other --clear-groups "$
     as=
 fi
 row=output
+rm -f "$tmp/err" # the row before has a line there
 mkfifo "$tmp/input"
 REAP_OPTIONS=ask=$tmp/asked "$program" <"$tmp/input" >"$tmp/out" &
 started=$!
