@@ -89,7 +89,6 @@ static void freed_and_written(void)
 
 static void resize(void) { at = reapRealloc(&reap, at, 200); }
 static void free_it(void) { reapFree(&reap, at); }
-static void free_any(void) { reapFreeAny(at); }
 static void clear(void) { reapFreeAll(&reap); }
 static void destroy(void)
 {
@@ -106,7 +105,7 @@ static void destroy_and_write(void)
     free_many(new_reap());
 }
 
-static const char within[] = "not the start of an object", around[] = "memory around it was written to",
+static const char around[] = "memory around it was written to",
                   after[] = "memory was written to after it was freed";
 static const struct misuse cases[] = {
     {"before", ANY, "harden=1", written_before, resize, "reapRealloc", around, APART(100, -1, NULL)},
@@ -120,8 +119,6 @@ static const struct misuse cases[] = {
     {"behind_rewound", ANY, "harden=2,bypass=1", written_behind_mark, rewind_it, "reapRewind", around,
      APART(0, 31, NULL)},
     {"freed_twice", ANY, "harden=1", freed_and_others_made, free_it, "reapFree", "freed twice",
-     APART(100, NONE, NULL)},
-    {"interior_any", ANY, "harden=1", prepare_interior, free_any, "reapFreeAny", within,
      APART(100, NONE, NULL)},
     {"after_free", ANY, "harden=1", freed_and_written, destroy, "reapFree", after,
      APART(100, 50, "a request")},
