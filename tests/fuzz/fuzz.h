@@ -173,6 +173,9 @@ extern bool fuzz_verbose;   /* each call is printed */
 extern bool fuzz_all;       /* everything is looked at after each */
 extern bool fuzz_threaded;  /* there are several worlds */
 extern bool fuzz_libfuzzer; /* a failure is an abort */
+extern bool fuzz_leaves;    /* reaps stay, and are told at exit: leaks=1 */
+extern bool fuzz_wide;      /* sizes are mostly those of wide blocks */
+extern bool fuzz_without[]; /* by operation: programs do without it */
 
 /* --- saying ---------------------------------------------------------------------------------- */
 

@@ -44,7 +44,9 @@ fixed purge_ms=100 --runs 2 --threads 3
 play purge_ms=100 24
 play purge_ms=100 14 --threads 2
 play purge_ms=100 10 --threads 4
-for options in bypass=1 harden=1 purge_ms=0 heaps=cpu path=locked heaps=thread heaps=dynamic:3; do
+play purge_ms=100 3 --wide
+play leaks=1 3 --threads 2
+for options in bypass=1 harden=1 harden=2 leaks=1 purge_ms=0 heaps=cpu path=locked heaps=thread heaps=dynamic:3; do
     play "$options" 3
 done
 for options in path=locked,lock=spin heaps=roundrobin,lock=block purge_ms=0,purge_thread=1 harden=1; do

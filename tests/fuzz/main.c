@@ -14,9 +14,13 @@ static struct {
     uint64_t seed;
     bool seed_given, print, all, no_shrink, keep_going;
     unsigned ops, threads, runs, seconds, limit, tries, shrink_seconds;
-    const char *file, *out;
+    const char *file, *out, *preload, *after;
     int child;
 } ask = {.ops = 20000, .threads = 1, .runs = 0, .limit = 60, .child = -1, .shrink_seconds = 120};
+
+static volatile sig_atomic_t stopped; /* by a signal: what was run until now is told */
+
+static void stop(int sig) { stopped = sig; }
 
 static double now(void)
 {
@@ -24,6 +28,8 @@ static double now(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
+
+static const char *options(void) { return getenv("REAP_OPTIONS") ? getenv("REAP_OPTIONS") : ""; }
 
 static _Noreturn void die(const char *what)
 {
@@ -131,6 +137,7 @@ static int run_child(void)
     catch_crashes();
     fuzz_verbose = ask.print;
     fuzz_all = ask.all;
+    fuzz_leaves = strstr(options(), "leaks=1") != NULL;
     run_program(&program);
     return 0;
 }
@@ -195,8 +202,15 @@ static pid_t start(int program, int page, int err, bool all, bool print)
     dup2(program, 100);
     dup2(page, 101);
     lseek(100, 0, SEEK_SET);
-    const char *args[] = {
-        "fuzz", "--child", "100", all ? "--check-each" : "--quiet", print ? "--print" : NULL, NULL};
+    const char *args[40] = {"fuzz", "--child", "100", all ? "--check-each" : "--quiet"};
+    unsigned n = 4;
+    if (print) args[n++] = "--print";
+    for (unsigned i = 0; i < op_count && n < 38; i++) {
+        if (!fuzz_without[i]) continue;
+        args[n++] = "--without";
+        args[n++] = ops[i].name;
+    }
+    if (ask.preload) setenv("LD_PRELOAD", ask.preload, 1);
     execv("/proc/self/exe", (char **)(uintptr_t)args);
     _exit(127);
 }
@@ -209,7 +223,7 @@ static bool wait_for(pid_t pid, int *status, double seconds)
     for (;;) {
         pid_t got = waitpid(pid, status, WNOHANG);
         if (got == pid) return true;
-        if (now() > end) break;
+        if (now() > end || stopped) break;
         nanosleep(&nap, NULL);
         if (nap.tv_nsec < 20000000) nap.tv_nsec += nap.tv_nsec / 4;
     }
@@ -218,18 +232,55 @@ static bool wait_for(pid_t pid, int *status, double seconds)
     return false;
 }
 
+/* A program that does as it should says nothing of the library's, but with leaks=1 of each reap that it has
+ * told to be left. */
+static bool says_what_it_should(const char *said)
+{
+    unsigned left = 0, told = 0;
+    char line[600];
+    for (const char *end; *said; said += strcspn(said, "\n"), said += *said == '\n') {
+        if (strncmp(said, "reap: never destroyed: ", 23) == 0)
+            told++;
+        else if (strncmp(said, "reap", 4) == 0 && strncmp(said, "reap: at the end of ", 20) != 0)
+            return false;
+        if (strncmp(said, "left: ", 6) != 0 || !(end = strchr(said, '\n'))) continue;
+        left++;
+        snprintf(line, sizeof line, "\nreap: %.*s", (int)(end - said - 6), said + 6);
+        if (!strstr(end, line)) return false;
+    }
+    return left == told;
+}
+
+/* What looks at what a tool has written. It is told the child's number. */
+static bool is_well_afterwards(pid_t pid, int err)
+{
+    int status = 1;
+    char number[20];
+    snprintf(number, sizeof number, "%d", (int)pid);
+    pid_t other = fork();
+    if (other == 0) {
+        dup2(err, STDOUT_FILENO);
+        dup2(err, STDERR_FILENO);
+        execl("/bin/sh", "sh", "-c", ask.after, "sh", number, NULL);
+        _exit(127);
+    }
+    return wait_for(other, &status, ask.limit) && status == 0;
+}
+
 static void run(const struct program *program, bool all, bool print, struct result *result)
 {
-    static char said[1 << 16];
+    static char said[1 << 18];
     int file = memory_file("program"), page = memory_file("page"), err = memory_file("err"), status = 0;
     hand_over(file, program);
     if (ftruncate(page, 4096) != 0) die("ftruncate");
     pid_t pid = start(file, page, err, all, print);
     bool ended = wait_for(pid, &status, ask.limit);
     _Atomic(uint32_t) *progress = mmap(NULL, 4096, PROT_READ, MAP_SHARED, page, 0);
+    *result = (struct result){.bad = !ended || status != 0, .at = *progress};
+    bool is_well = result->bad || !ask.after || is_well_afterwards(pid, err);
     ssize_t n = pread(err, said, sizeof said - 1, 0);
     said[n > 0 ? n : 0] = '\0';
-    *result = (struct result){.bad = !ended || status != 0, .at = *progress};
+    if (!result->bad && (!is_well || !says_what_it_should(said))) result->bad = true;
     if (result->bad) name_fault(result, status, !ended, said);
     munmap((void *)progress, 4096);
     close(file);
@@ -246,7 +297,7 @@ static bool fails(const struct program *program, const struct result *like, uint
 {
     unsigned tries = ask.tries ? ask.tries : program->threads > 1 ? 8 : 1;
     struct result result;
-    for (unsigned i = 0; i < tries && now() < shrink_end; i++) {
+    for (unsigned i = 0; i < tries && now() < shrink_end && !stopped; i++) {
         run(program, ask.all, false, &result);
         if (!result.bad || strcmp(result.what, like->what) != 0) continue;
         if (at) *at = result.at;
@@ -312,7 +363,7 @@ static void simplify(struct program *program, const struct result *like)
 static void shrink(struct program *program, const struct result *like)
 {
     uint32_t at = like->at;
-    shrink_end = now() + ask.shrink_seconds;
+    shrink_end = now() + (stopped ? 0 : ask.shrink_seconds);
     if (program->threads == 1 && at < program->count) {
         struct program head = *program;
         head.count = at;
@@ -348,9 +399,8 @@ static void save(const struct program *program, uint64_t seed)
 
 static void report(struct program *program, const struct result *result, uint64_t seed)
 {
-    const char *options = getenv("REAP_OPTIONS");
     printf("FAILED: seed %llu, %u threads, %u records, REAP_OPTIONS=%s: %s\n", (unsigned long long)seed,
-           program->threads, program->count, options ? options : "", result->what);
+           program->threads, program->count, options(), result->what);
     printf("%s\n", result->said);
     fflush(stdout);
     if (ask.no_shrink) return;
@@ -405,6 +455,7 @@ static int run_seeds(void)
         struct result result;
         generate(seed, ask.threads, ask.ops, &program);
         run(&program, ask.all, ask.print, &result);
+        if (stopped) break;
         if (result.bad && is_new(&result)) report(&program, &result, seed);
         bad += result.bad;
         free(program.records);
@@ -412,8 +463,7 @@ static int run_seeds(void)
     }
     printf(
         "%u programs of %u records from seed %llu on, %u threads, REAP_OPTIONS=%s: %u failed, %.0f seconds\n",
-        runs, ask.ops, (unsigned long long)ask.seed, ask.threads,
-        getenv("REAP_OPTIONS") ? getenv("REAP_OPTIONS") : "", bad, now() - begin);
+        runs, ask.ops, (unsigned long long)ask.seed, ask.threads, options(), bad, now() - begin);
     return bad != 0;
 }
 
@@ -434,6 +484,9 @@ static const struct {
             {"--no-shrink", NULL, &ask.no_shrink, NULL},
             {"--keep-going", NULL, &ask.keep_going, NULL},
             {"--replay", NULL, NULL, &ask.file},
+            {"--wide", NULL, &fuzz_wide, NULL},
+            {"--preload", NULL, NULL, &ask.preload},
+            {"--after", NULL, NULL, &ask.after},
             {"--out", NULL, NULL, &ask.out}};
 
 static bool parse(int argc, char **argv, int *i)
@@ -448,6 +501,7 @@ static bool parse(int argc, char **argv, int *i)
     }
     if (strcmp(argv[*i], "--quiet") == 0) return true;
     if (++*i >= argc) return false;
+    if (strcmp(argv[*i - 1], "--without") == 0) return fuzz_without[op_named(argv[*i])] = true;
     if (strcmp(argv[*i - 1], "--child") == 0) ask.child = (int)strtol(argv[*i], NULL, 0);
     if (strcmp(argv[*i - 1], "--seed") == 0) {
         ask.seed = strtoull(argv[*i], NULL, 0);
@@ -468,5 +522,6 @@ int main(int argc, char **argv)
     if (ask.file) return replay();
     if (!ask.seed_given) ask.seed = ((uint64_t)time(NULL) << 8 ^ (uint64_t)getpid()) % 1000000000;
     if (!ask.runs && !ask.seconds) ask.runs = 1;
+    signal(SIGTERM, stop);
     return run_seeds();
 }

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 
 __thread struct world *me;
-bool fuzz_verbose, fuzz_all, fuzz_threaded, fuzz_libfuzzer;
+bool fuzz_verbose, fuzz_all, fuzz_threaded, fuzz_libfuzzer, fuzz_leaves;
 _Atomic(uint32_t) *fuzz_progress;
 __thread const char *fuzz_running = "nothing";
 
@@ -48,7 +48,7 @@ void failed(const char *file, int line, const char *format, ...)
 static void run_record(const struct record *rec)
 {
     const struct op *op = &ops[rec->op % op_count];
-    if (!op->run) return;
+    if (!op->run || fuzz_without[rec->op % op_count]) return;
     if (op->flags & ALONE && fuzz_threaded) return;
     if (op->flags & TOGETHER && !fuzz_threaded) return;
     fuzz_running = op->name;
@@ -117,6 +117,33 @@ static void run_threads(struct program *program)
     for (unsigned i = 1; i < program->threads; i++) pthread_join(threads[i], NULL);
 }
 
+static const struct node *node_with(const void *handle)
+{
+    for (unsigned i = 0; i < THREADS * REAPS; i++)
+        if (worlds[i / REAPS].nodes[i % REAPS].handle == handle) return &worlds[i / REAPS].nodes[i % REAPS];
+    return NULL;
+}
+
+/* What the library has to write at exit of each reap that is left, up to its bytes. */
+static void tell_left(struct world *world)
+{
+    char name[4200] = "", above[4200] = "", line[600];
+    me = world;
+    look_at_all();
+    for (unsigned i = 0; i < REAPS; i++) {
+        const struct node *node = &world->nodes[i],
+                          *parent = node->parent_handle ? node_with(node->parent_handle) : NULL;
+        if (!node->handle) continue;
+        *name = *above = '\0';
+        if (node->named) name_of(node, name);
+        if (parent && parent->named) name_of(parent, above);
+        int n = snprintf(line, sizeof line, "left: never destroyed: %.100s%s%p%s%.100s: %zu objects, %zu \n",
+                         name, *name ? " " : "", node->handle, *above ? " below " : "", above, node->objects,
+                         node->live);
+        if (write(STDERR_FILENO, line, (size_t)n) != n) return;
+    }
+}
+
 void run_program(const struct program *given)
 {
     struct program program = *given;
@@ -135,7 +162,8 @@ void run_program(const struct program *given)
         me = &worlds[i];
         recall_all();
         check_all();
-        end_world();
+        if (!fuzz_leaves) end_world();
     }
     if (fuzz_threaded) threads_end(worlds);
+    for (unsigned i = 0; fuzz_leaves && i < program.threads; i++) tell_left(&worlds[i]);
 }

@@ -90,6 +90,7 @@ const struct op ops[] = {
     {"misuse", WRONG, 1, ALONE, do_misuse, NULL},
 };
 const unsigned op_count = sizeof ops / sizeof ops[0];
+bool fuzz_wide, fuzz_without[256];
 
 static uint64_t next(uint64_t *state)
 {
@@ -166,6 +167,7 @@ static void choose_phase(uint64_t *state, const struct program *program, const s
         if (favourites && below(state, op_count) < 5) weight *= 16;
         if (ops[i].flags & ENDS && calm) weight = calm == 1 ? 0 : weight / 16;
         if (ops[i].flags & habits->others) weight = habits->strict ? 0 : weight / 16;
+        if (fuzz_without[i]) weight = 0;
         phase->weights[i] = weight;
         phase->sum += weight;
     }
@@ -186,7 +188,9 @@ static uint8_t choose_op(uint64_t *state, const struct phase *phase)
 /* Large ones are rare, but not in programs of few objects: there half of the largest have up to 34 MB. */
 static uint16_t choose_size(uint64_t *state, const struct program *program, const struct phase *phase)
 {
-    unsigned value = below(state, 65536);
+    unsigned value = below(state, 65536), wide = fuzz_wide ? below(state, 4) : 0;
+    if (wide == 1) return (uint16_t)(0xc000 | (value & 0xfff));       /* up to 32 KiB, in steps of 8 bytes */
+    if (wide > 1) return (uint16_t)(0xd000 | below(state, 128 * 17)); /* up to 136 KiB, in steps of 64 */
     while (!(phase->kinds >> (value >> 12) & 1)) value = below(state, 65536);
     if (value >> 12 >= 13 && below(state, has_few(program) ? 4 : 16)) value &= 0x1fff;
     if (has_few(program) && value >> 12 == 15 && below(state, 2)) value = (value & 0xffc0) | 32;
@@ -201,7 +205,7 @@ void generate(uint64_t seed, unsigned threads, unsigned count, struct program *p
     struct phase phase[THREADS];
     program->threads = (uint8_t)threads;
     program->reaps = reaps[below(&state, sizeof reaps)];
-    program->slots = slots[below(&state, sizeof slots / sizeof slots[0])];
+    program->slots = slots[below(&state, fuzz_wide ? 2 : sizeof slots / sizeof slots[0])];
     program->count = count;
     program->records = calloc(count, sizeof *program->records);
     struct habits habits = choose_habits(&state);

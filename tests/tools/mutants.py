@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seeded faults: does each of them turn a test red?
 
-usage: mutants.py [--jobs N] [--only REGEX] [--list] --source DIR [--build DIR] [--work DIR] LIST...
+usage: mutants.py [--jobs N] [--only REGEX] [--list] [--fresh] --source DIR [--build DIR] [--work DIR] [--results FILE] LIST...
 
     LIST      files of faults, as tests/mutants/*.txt are (below)
     --source  the sources, as they are distributed
@@ -10,11 +10,18 @@ usage: mutants.py [--jobs N] [--only REGEX] [--list] --source DIR [--build DIR] 
     --work    a directory that is kept, so that the next run compiles less
     --only    those in whose titles or files the expression is found
     --list    says which there are, and whether they still apply; nothing is built
+    --results has a line for each fault that was tried: the next run goes on where this one stopped
+    --fresh   tries again what is known, of those that --only takes
 
-Each worker has a copy of the sources and builds it once. Then for one fault after the other: apply it, compile
+Each worker has a copy of the sources and builds it once. Then for one fault after the other: run its tests without it,
+if that was not done for another, apply it, compile
 what has changed, run the tests that are named until one is red, restore. What those let pass is shown to further
 tests (FALLBACK), and survives if these do, too. A summary at the end; the exit status is 0 if all faults apply
 and were seen. `make mutants` calls this.
+
+A result holds as long as its key: a hash of the fault's lines, of the files that it changes, of its tests' sources, of
+those of the test that saw it, and of configure's options. What else of lib/ changes leaves it, so that a commit does not
+cost hours; a release takes --fresh.
 
 A fault is
 
@@ -34,11 +41,15 @@ Lines that begin with "##" are remarks.
 Who finds a bug that no test saw adds it here as well, with the test that sees it now.
 """
 import argparse
+import collections
+import fcntl
 import filecmp
+import hashlib
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -52,6 +63,7 @@ FIRST_SECONDS, LEAST_SECONDS, TIMES = 300, 60, 5  # a fault may make a test hang
 BUILD_SECONDS = 900
 seconds = {}  # that a test takes without a fault
 broken = set()  # tests that are red without one
+measuring = collections.defaultdict(threading.Lock)  # by test: one worker runs it without a fault
 
 
 # A string, a character or a comment, in which brackets and semicolons mean nothing; or one of those that do.
@@ -200,6 +212,56 @@ def path_of(source, test):
     return None
 
 
+def sources_of(source, test):
+    """The test's own files, and those of tests/ that a script names; of a program without a file of its name, its folder's."""
+    name, found = path_of(source, test), set()
+    files = [name + end for end in (".sh", ".c", ".cc") if os.path.exists(os.path.join(source, name + end))] if name else []
+    for file in files:
+        text = open(os.path.join(source, file), encoding="utf-8").read() if file.endswith(".sh") else ""
+        for word in re.findall(r"tests/[\w./-]*\w", text):
+            own = [one for one in (word, word + ".c", word + ".cc") if os.path.isfile(os.path.join(source, one))]
+            folder = os.path.dirname(word)
+            if not own and os.path.isdir(os.path.join(source, folder)):
+                own = [os.path.join(folder, one) for one in os.listdir(os.path.join(source, folder)) if one.endswith(SUFFIXES)]
+            found.update(own)
+    return sorted(found.union(files))
+
+
+class Results:
+    """What came of faults, kept in a file: a line for each, KEY RESULT TITLE WORD, of which the last one counts."""
+
+    def __init__(self, args, sources):
+        self.path, self.sources, self.known = args.results, sources, {}
+        status = os.path.join(args.build, "config.status")
+        self.options = subprocess.run([status, "--config"], capture_output=True, text=True, check=True).stdout
+        if os.path.exists(self.path):
+            for line in open(self.path, encoding="utf-8"):
+                fields = line.rstrip("\n").split("\t")
+                if line.endswith("\n") and len(fields) == 4:  # an earlier run may have met a full disk
+                    self.known[fields[2]] = (fields[0], fields[1], fields[3])
+
+    def key(self, fault, word):
+        """Of the fault's result, which the test that a word names has seen."""
+        also = re.match(r"by ([\w.-]+)", word)
+        tests = sorted(set(fault.tests + ([also[1]] if also else [])))
+        files = [edit[0] for edit in fault.edits] + [file for test in tests for file in sources_of(self.sources.source, test)]
+        parts = [self.options, repr(fault.edits), repr(tests), *(self.sources.text(file) or "" for file in files)]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+
+    def of(self, fault):
+        """(result, word), or None: it is not known, or was another one's."""
+        key, what, word = self.known.get(fault.title, (None, None, None))
+        return (what, word) if key and key == self.key(fault, word) else None
+
+    def add(self, fault, what, word):
+        """One write: a run that is ended leaves whole lines, and so do two at once."""
+        line = "\t".join((self.key(fault, word), what, fault.title, word.replace("\t", " "))) + "\n"
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        size = os.fstat(fd).st_size
+        os.write(fd, (b"\n" if size and os.pread(fd, 1, size - 1) != b"\n" else b"") + line.encode())
+        os.close(fd)
+
+
 def copy_sources(source, target):
     """Makes target what source is, and touches only what differs, so that make does the least."""
     os.makedirs(target, exist_ok=True)
@@ -224,10 +286,21 @@ class Worker:
     def __init__(self, args, number):
         self.dir = os.path.join(args.work, str(number))
         self.source, self.build = os.path.join(self.dir, "source"), os.path.join(self.dir, "build")
+        self.process = None
         os.makedirs(self.build, exist_ok=True)
+        self.end_others()
         copy_sources(args.source, self.source)
         self.log = open(os.path.join(self.dir, "log"), "w", encoding="utf-8")
         self.configure(args.build)
+
+    def end_others(self):
+        """What a run that was killed has left running in the copy would change what this one sees."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if (os.readlink(f"/proc/{pid}/cwd") + "/").startswith(self.dir + "/"):
+                    os.kill(int(pid), signal.SIGKILL)
+            except OSError:
+                continue  # it has ended, or is another user's
 
     def configure(self, like):
         """As the build tree was, all compilers and options."""
@@ -240,8 +313,8 @@ class Worker:
     def call(self, command, seconds):
         self.log.write(f"$ {shlex.join(command)}\n")
         self.log.flush()
-        process = subprocess.Popen(command, cwd=self.build, stdin=subprocess.DEVNULL, stdout=self.log,
-                                   stderr=subprocess.STDOUT, start_new_session=True)
+        process = self.process = subprocess.Popen(command, cwd=self.build, stdin=subprocess.DEVNULL, stdout=self.log,
+                                                  stderr=subprocess.STDOUT, start_new_session=True)
         try:
             return process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -270,6 +343,19 @@ class Worker:
         name = path_of(self.source, test)
         return name is not None and os.path.exists(os.path.join(self.build, name + ".trs"))
 
+    def measure(self, tests):
+        """Runs those without any fault of which it is not known yet what they do then."""
+        for test in tests:
+            with measuring[test]:
+                if test in seconds:
+                    continue
+                if self.run(test) is not False and self.run(test) is not False:  # not by chance, or by other work here
+                    print(f"without any fault {test} does not pass, and is not asked: see {self.log.name}", flush=True)
+                    broken.add(test)
+                elif self.took > LEAST_SECONDS / TIMES:
+                    self.run(test)  # again, since all that it needs was built before the first time
+                seconds[test] = self.took
+
     def first_red(self, tests):
         """The first that is red, or that does not build; "" if all are green."""
         for test in tests:
@@ -283,16 +369,19 @@ class Worker:
         if texts is None:
             return "does not apply", why
         originals = {file: open(os.path.join(self.source, file), encoding="utf-8").read() for file in texts}
+        others = [test for test in FALLBACK if test not in fault.tests and path_of(self.source, test)]
         try:
-            self.write(texts)
-            red = self.first_red(fault.tests)
-            if red and not self.was_built(red):
-                return "does not apply", f"it does not compile, or there is no {red}: {self.log.name}"
-            if red:
-                return "seen", "by " + red + (", which did not end" if self.took >= LEAST_SECONDS else "")
-            red = self.first_red([test for test in FALLBACK if test not in fault.tests])
-            if red:
-                return "seen", f"by {red}, and not by {' '.join(fault.tests)}"
+            for tests in (fault.tests, others):
+                self.measure([test for test in tests if path_of(self.source, test)])
+                self.write(texts)
+                red = self.first_red(tests)
+                if red and not self.was_built(red):
+                    return "does not apply", f"it does not compile, or there is no {red}: {self.log.name}"
+                if red and tests is others:
+                    return "seen", f"by {red}, and not by {' '.join(fault.tests)}"
+                if red:
+                    return "seen", "by " + red + (", which did not end" if self.took >= LEAST_SECONDS else "")
+                self.write(originals)
             return "survived", f"{fault.where}"
         finally:
             self.write(originals)
@@ -303,23 +392,38 @@ class Worker:
                 out.write(text)
 
 
+def report(faults, counts, known):
+    left = len(faults) - sum(counts.values())
+    print(f"{len(faults)} faults: {counts['seen']} seen, {counts['survived']} unseen, {counts['does not apply']} do not apply, "
+          f"{left} left; {known} were known", flush=True)
+
+
+def stop(workers, *_):
+    for worker in workers:
+        if worker.process and worker.process.poll() is None:
+            os.killpg(worker.process.pid, signal.SIGKILL)
+    os._exit(130)
+
+
 def main():
     parser = argparse.ArgumentParser(description="Seeded faults: does each turn a test red?")
     parser.add_argument("lists", nargs="+")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--source", required=True)
     parser.add_argument("--build", default=".")
     parser.add_argument("--work", default="mutants-work")
+    parser.add_argument("--results", default="mutants-results.txt")
     args = parser.parse_args()
     args.source, args.build, args.work = map(os.path.abspath, (args.source, args.build, args.work))
     os.environ["CK_TIMEOUT_MULTIPLIER"] = "1"
     os.environ.setdefault("REAP_TEST_SHORT", "1")  # as in make check
     faults = [f for path in args.lists for f in read_faults(path)
               if re.search(args.only, f.title + " " + " ".join(edit[0] for edit in f.edits))]
-    counts = {"applies": 0, "seen": 0, "survived": 0, "does not apply": 0}
-    start, lock, left = time.monotonic(), threading.Lock(), list(faults)
+    counts, known = {"applies": 0, "seen": 0, "survived": 0, "does not apply": 0}, 0
+    start, lock, left, sources, workers = time.monotonic(), threading.Lock(), [], Sources(args.source), []
 
     def note(fault, what, word):
         counts[what] += 1
@@ -327,41 +431,60 @@ def main():
         print(f"{done:3}/{len(faults)} {time.monotonic() - start:5.0f} s  {what:9} {fault.title}: {word}", flush=True)
 
     if args.list:
-        sources = Sources(args.source)
+        titles = collections.Counter(fault.title for fault in faults)
         for fault in faults:
             texts, why = mutate(args.source, fault, sources)
-            why = why or fault.missing(args.source)
+            why = why or fault.missing(args.source) or (titles[fault.title] > 1 and "another one has its title")
             note(fault, "does not apply" if why else "applies", why or fault.where)
         return 1 if counts["does not apply"] else 0
 
-    tests = sorted({test for fault in faults for test in fault.tests})
-
-    def take(queue):
-        with lock:
-            return queue.pop(0) if queue else None
+    os.makedirs(args.work, exist_ok=True)
+    alone = open(os.path.join(args.work, "lock"), "w", encoding="utf-8")
+    try:
+        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise SystemExit(f"another run is at work in {args.work}")
+    results = Results(args, sources)
+    for fault in faults:
+        before = None if args.fresh else results.of(fault)
+        known += before is not None
+        if before is None:
+            left.append(fault)
+        elif before[0] == "seen":
+            counts["seen"] += 1
+        else:
+            note(fault, *before)
 
     def work(number):
         worker = Worker(args, number)
-        while (test := take(tests)) is not None:
-            if worker.first_red([test]):
-                print(f"without any fault {test} does not pass, and is not asked: see {worker.log.name}", flush=True)
-                broken.add(test)
-            elif worker.took > LEAST_SECONDS / TIMES:
-                worker.first_red([test])  # again, since all that it needs was built before the first time
-            seconds[test] = worker.took
-        while (fault := take(left)) is not None:
-            what, word = worker.try_fault(fault)
+        workers.append(worker)
+        while True:
             with lock:
+                if not left:
+                    return
+                fault = left.pop(0)
+            what, word = worker.try_fault(fault)
+            silent = [test for test in fault.tests if test in broken]
+            word += f", and {' '.join(silent)} could not be asked" if silent and what == "survived" else ""
+            with lock:
+                if not silent or what == "seen":
+                    results.add(fault, what, word)
                 note(fault, what, word)
 
-    print(f"{len(faults)} faults, {args.jobs} at a time; first {len(tests)} tests without any", flush=True)
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(args.jobs)]
+    def interrupted(*_):
+        report(faults, counts, known)
+        stop(workers)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # of nohup
+            signal.signal(number, interrupted)
+    print(f"{len(faults)} faults, {known} known from {args.results}, {args.jobs} at a time", flush=True)
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(min(args.jobs, len(left)))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    print(f"{len(faults)} faults, {counts['seen']} seen, {counts['survived']} survived, "
-          f"{counts['does not apply']} do not apply")
+    report(faults, counts, known)
     return 0 if counts["seen"] == len(faults) and not broken else 1
 
 

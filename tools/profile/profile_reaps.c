@@ -265,9 +265,12 @@ static int instead_reapFreeAny(void *object)
 static void *instead_reapMove(void *object, void **from, void **to)
 {
     struct hole before = hole_of(to);
-    size_t size = object ? reapUsableSize(object) : 0;
     if (object) forget(object);
-    return made(&before, real_reapMove(object, from, to), size);
+    void *moved =
+        real_reapMove(object, from, to); /* what is no object ends the program with this call's name */
+    if (moved) return made(&before, moved, reapUsableSize(moved));
+    given(&before);
+    return NULL;
 }
 
 #pragma GCC diagnostic ignored "-Wpedantic"

@@ -141,8 +141,9 @@ void reapFree(void **reap, void *object)
 
 int reapFreeAny(void *object)
 {
+    void *owner;
     bool entered = watch_enter();
-    if (entered) watch_free(object);
+    if (entered && NEXT(reapOf)(object, &owner) == 0) watch_free(object); /* what is no reap's stays */
     int status = NEXT(reapFreeAny)(object);
     if (entered) watch_leave();
     return status;
