@@ -382,9 +382,11 @@ static struct superblock *use_late(unsigned n)
     return late;
 }
 
+static bool nothing_else(void) { return false; }
+
 static void *wait_for_unused(void *unused)
 {
-    arena_wait_for_unused();
+    arena_wait_for_unused(nothing_else);
     return unused;
 }
 
