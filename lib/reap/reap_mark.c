@@ -75,10 +75,14 @@ void reap_mark_forget_all(struct reap *reap)
 
 /* --- open ------------------------------------------------------------------------------------ */
 
-/* The hole's units, as a mark has them. One in the midst of a chunk that has too many for it is given up. */
+/* The hole's units, as a mark has them. One in the midst of a chunk that has too many for it is given up, and
+ * so is one without units at a chunk's end: what was freed before it would be free for records, and the
+ * mark's place among them. */
 static uint32_t note_room(struct reap *reap)
 {
-    if (!reap->current || reap_unit(reap->bump_max) == reap->current->end_unit) return TO_THE_END;
+    bool is_last = reap->current && reap_unit(reap->bump_max) == reap->current->end_unit;
+    if (is_last && reap->bump == reap->bump_max) reap_free_leave_hole(reap);
+    if (!reap->current || is_last) return TO_THE_END;
     size_t room = (size_t)(reap->bump_max - reap->bump) / REAP_UNIT;
     if (LIKELY(room < TO_THE_END)) return (uint32_t)room;
     reap_free_leave_hole(reap);

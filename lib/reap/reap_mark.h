@@ -13,9 +13,10 @@
  * To close a mark lowers their depth: once for each mark around them, at no more cost than to make them.
  *
  * The reap knows the place of its last mark: the bump pointer does not move back across it, and no older
- * object grows across it. Chunks without live objects stay until the last mark is closed, for a mark may be
- * in them. All of a mark is in user memory, so that reapMark cannot fail. The reap recognizes its last mark
- * by a number, and an outer mark by depth and place: it checks that it can safely go back there.
+ * object grows across it. A record leaves a unit of what it takes from, for a mark may be there; a mark at
+ * the end of a chunk has no place. Chunks without live objects stay until the last mark is closed, for a mark
+ * may be in them. All of a mark is in user memory, so that reapMark cannot fail. The reap recognizes its last
+ * mark by a number, and an outer mark by depth and place: it checks that it can safely go back there.
  *
  * Threads: the reap's own.
  */

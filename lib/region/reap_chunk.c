@@ -363,7 +363,8 @@ void *reap_chunk_record(struct reap *reap, struct reap_chunk *chunk, size_t size
 {
     size_t units = reap_units(size), end = chunk->end_unit, from = end_gap(reap, chunk);
     size_t limit = chunk->has_records ? end : end + 1; /* the first record may have the chunk's last unit */
-    if (from > limit || limit - from < units) return NULL;
+    size_t taken = units + (reap->flags & REAP_MARKED ? 1 : 0); /* a mark may be here: it keeps a unit */
+    if (from > limit || limit - from < taken) return NULL;
     if (end != from) bitmap_clear(chunk->starts, end);
     chunk->end_unit = limit - units;
     bitmap_set(chunk->starts, chunk->end_unit);

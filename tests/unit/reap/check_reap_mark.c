@@ -344,6 +344,39 @@ TEST(records_may_take_the_end_of_a_marked_hole, .times = 2, .modes = ORDINARY)
     reapDestroy(&r);
 }
 
+/* Records come from the gaps of objects that were freed while marks are open; but not from what lies before a
+ * mark at a chunk's end: `behind` units, or none, are left of the hole at the mark. */
+TEST(records_do_not_go_beyond_a_mark, .times = 4, .modes = ORDINARY)
+{
+    unsigned behind = (unsigned)_i;
+    void *r, *last[2];
+    reap_mark mark;
+    reapCreate(&r, NULL);
+    void *old = reapMalloc(&r, 100);
+    for (int i = 0; i < 100; i++) reapMalloc(&r, 100);
+    reapFree(&r, old); /* heap mode */
+    const struct reap *it = reap_behind(r);
+    while (it->current == NULL || (size_t)(it->bump_max - it->bump) / 16 != behind + 4) reapMalloc(&r, 16);
+    for (int i = 0; i < 2; i++) last[i] = reapMalloc(&r, 32);
+    size_t end = it->current->end_unit;
+    ck_assert_uint_eq(reap_unit(it->bump) + behind, end);
+    reapMark(&r, &mark);
+    void *younger = behind > 0 ? reapMalloc(&r, (size_t)behind * 16) : NULL;
+    do reapMalloc(&r, 16);
+    while (it->bump != it->bump_max); /* of another chunk */
+    for (int i = 0; i < 2; i++) reapFree(&r, last[i]);
+    reapFree(&r, younger);
+    for (int i = 0; i < 200; i++) {
+        ck_assert_int_eq(reapOnDestroy(&r, nothing, NULL), 0);
+        assert_valid(r);
+    }
+    reapRewind(&r, &mark);
+    assert_valid(r);
+    reapUnmark(&r, &mark);
+    assert_valid(r);
+    reapDestroy(&r);
+}
+
 /* --- a parser with a mark for each value ----------------------------------------------------- */
 
 struct value {
