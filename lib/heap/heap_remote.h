@@ -19,7 +19,7 @@ bool heap_batch_put(struct superblock *sb, void *block);
  * the batch is closed, or this thread has another id now. */
 static inline bool heap_keep(const struct superblock *sb, void *stub)
 {
-    ASSERT(sb->kind == SLOT_WIDE && cpu.ids != 0 && !block_may_be_free(stub));
+    ASSERT(sb->kind == SLOT_WIDE && cpu.ids != 0);
     unsigned id = rseq_id();
     uint64_t *at = &heap_batches[id].of[sb->class], word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
     if ((word & HEAP_BATCH_CLOSED) != 0) return false;
