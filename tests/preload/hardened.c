@@ -78,7 +78,7 @@ KIND(overflow_resized, 1, ABORT, 7)
 {
     char *block = realloc(get(size), size - 5);
     expect("realloc", block, behind);
-    block[size - 5] = 0;
+    block[size - 5] ^= 1;
     block = realloc(block, size);
 }
 
@@ -86,7 +86,8 @@ KIND(overflow_asked, 1, ABORT, 3)
 {
     char *block = get(size);
     expect("malloc_usable_size", block, behind);
-    memset(block, 'x', size + 1);
+    memset(block, 'x', size);
+    block[size] ^= 1;
     malloc_usable_size(block);
 }
 
@@ -154,7 +155,7 @@ KIND(write_after_free, 1, ABORT, 3)
     char *block = get(size);
     free(block);
     expect("malloc", block, written);
-    block[size / 2] = 1;
+    block[size / 2] ^= 1;
     churn(size);
 }
 
@@ -163,7 +164,7 @@ KIND(write_after_free_at_start, 1, ABORT, 3)
     char *block = get(size);
     free(block);
     expect("malloc", block, written);
-    block[3] = 1;
+    block[3] ^= 1;
     churn(size);
 }
 
