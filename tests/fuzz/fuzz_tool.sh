@@ -2,10 +2,11 @@
 # shellcheck shell=sh
 # Sourced: the driver of public calls under the tools that are preloaded, and what is looked at after each program.
 #
-# The recorder does not see builders, what reapMove moves, and what a function of reapOnLimit does; and with it libc's own
-# allocations in an entered reap are that reap's (libreap-trace(7)).
-unseen='--without reapEnter --without reapMove --without reapOnLimit --without reapAppend --without reapAppendString
-    --without reapAppendf --without reapExtend --without reapFinish'
+# The recorder does not see hoard_malloc's family, whose blocks realloc takes in another thread, builders, what reapMove moves,
+# and what a function of reapOnLimit does; and with it libc's own allocations in an entered reap are that reap's
+# (libreap-trace(7)).
+unseen='--without hoard_malloc --without reapEnter --without reapMove --without reapOnLimit --without reapAppend
+    --without reapAppendString --without reapAppendf --without reapExtend --without reapFinish'
 
 # under TOOL DIRECTORY BUILD PROGRAM ARGUMENT...: the tool writes to the directory, which is for it alone.
 under() {

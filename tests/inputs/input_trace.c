@@ -114,6 +114,14 @@ static void follow_lies(void)
         {TRACE_POOL, 0, R, Q, 0, 2, 24, 3},          /* begins again, below its own child */
         {TRACE_POOL_END, 0, Q, 0, 0, 2, 24, 3},      /* which is over */
         {TRACE_POOL_CLEAR, 0, Q, 0, 0, 2, 24, 3},    /* twice */
+        {TRACE_POOL_ENDING, 3, P, 0, 0, 2, 24, 3},   /* a pool that nobody began begins */
+        {TRACE_POOL, 2, P, 0, 0, 2, 24, 3},          /* it has ended, and another one has its place */
+        {TRACE_POOL_ALLOC, 2, Q, P, 32, 3, 56, 3},   /* of the other one, */
+        {TRACE_POOL_END, 3, P, 0, 0, 3, 56, 3},      /* which lives on when the first one's end is told */
+        {TRACE_FREE, 2, Q, 0, 0, 2, 24, 3},          /* so this is known */
+        {TRACE_POOL_ALLOC, 2, Q, P, 32, 3, 56, 3},   /* until */
+        {TRACE_POOL_ENDING, 4, P, 0, 0, 3, 56, 3},   /* any thread */
+        {TRACE_POOL_END, 4, P, 0, 0, 2, 24, 3},      /* ends it */
     };
     if (!lives_begin(&lives, told, NULL)) abort();
     for (uint32_t i = 0; i < sizeof lies / sizeof *lies; i++) {

@@ -87,6 +87,12 @@ has reaps 32 100 30
 has "a child" 64 10 30
 [ "$(field covered)" = 0 ] || wrong "reaps: an object ends without a word"
 
+# A reap's end is told when another one has its place.
+record late nested '' "$libs/liblate.so"
+[ "$status" = 0 ] || wrong "late: status $status"
+analysed "$tmp/late" || wrong "late is not read"
+[ "$(field unknown_frees)" = 0 ] || wrong "a reap ends with the one that had its place before"
+
 # A full disk: a file system of 1 MiB.
 mkdir "$tmp/full"
 unshare -rm sh -c "mount -t tmpfs -o size=1m none $tmp/full && REAP_TRACE=$tmp/full/t LD_PRELOAD=$libs/libreap-trace.so \

@@ -18,6 +18,7 @@ struct lives_pool {
     uint64_t address;
     uint32_t newest, parent, child, sibling, previous; /* 0: none */
     uint32_t n_marks;
+    uint32_t ending; /* the slot of who is ending it; 0, which is no thread's: nobody */
     struct mark {
         uint64_t number, serial, pools;
     } * marks;
@@ -374,7 +375,13 @@ static void take_pool(struct lives *lives, const struct reader_event *event)
         lives->pools[pool].n_marks = 0;
         lives->told(LIVES_POOL_CLEARED, pool, lives->pools[pool].parent, event, lives->arg);
         break;
-    case TRACE_POOL_END:
+    case TRACE_POOL_ENDING:
+        pool = need_pool(lives, event->object, event);
+        if (pool) lives->pools[pool].ending = event->slot;
+        lives->has_endings = true;
+        break;
+    case TRACE_POOL_END: /* of one that was there before, if nobody is ending this one */
+        if (pool && lives->has_endings && lives->pools[pool].ending != event->slot) break;
         if (pool) end_pool(lives, pool, event);
         break;
     case TRACE_POOL_ADOPT:

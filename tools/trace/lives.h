@@ -48,9 +48,9 @@ struct lives {
     uint64_t pools_begun;
     uint64_t unknown,
         covered; /* frees of what never began; objects that ended by another one at their place */
-    bool no_memory;
-    struct lives_object *table; /* from 1 on */
-    struct lives_pool *pools;   /* from 1 on */
+    bool no_memory, has_endings; /* has_endings: the trace has TRACE_POOL_ENDING */
+    struct lives_object *table;  /* from 1 on */
+    struct lives_pool *pools;    /* from 1 on */
     uint32_t n, room, free, n_pools, room_pools, free_pool;
     struct lives_map *at, *pool_at;
     struct {

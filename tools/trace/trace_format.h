@@ -25,7 +25,12 @@
  * what ends it the time before, so no two objects are at one place at a time. realloc that moves is two
  * events, TRACE_LIFT with the old address and TRACE_LAND with the new one, in the slot's order; the object is
  * the same. What ends a pool has the time after the call, for a pool's own functions run in it: a pool's
- * memory may be seen in another pool before.
+ * memory may be seen in another pool before. Its address, too: so a TRACE_POOL_END that no TRACE_POOL_ENDING
+ * of its slot announced to the pool that is there now ends nothing.
+ *
+ * What frees, resizes or moves may be of an object that no event has made: of hoard_malloc's family, which is
+ * not watched (libreap uses it itself, also in calls in which a pool's own functions run), and that
+ * libreap-malloc's free and realloc take, too.
  *
  * TRACE_STACKS: for each stack, in the order of their numbers from 0: a varint n, then n addresses, each as
  * the folded difference to the one before (from 0), innermost first. TRACE_MODULES: lines "BASE END PATH",
@@ -67,6 +72,8 @@ enum trace_kind {
     TRACE_POOL_MARK,   /* time, object (the pool), size (the mark's number) */
     TRACE_POOL_REWIND, /* time, object (the pool), size (the mark's number) */
     TRACE_HELD,        /* time, size: bytes of the process in memory (RSS) */
+    TRACE_POOL_ENDING, /* time, object (the pool): before what the slot's TRACE_POOL_END tells; older traces
+                          have none */
     TRACE_KINDS
 };
 

@@ -42,6 +42,7 @@ void apr_pool_clear(void *pool)
 
 void apr_pool_destroy(void *pool)
 {
+    watch_pool(TRACE_POOL_ENDING, pool, NULL, 0);
     NEXT(apr_pool_destroy)(pool);
     watch_pool(TRACE_POOL_END, pool, NULL, 0);
 }

@@ -43,6 +43,7 @@ void reapFreeAll(void **reap)
 void reapDestroy(void **reap)
 {
     void *was = *reap;
+    watch_pool(TRACE_POOL_ENDING, was, NULL, 0);
     NEXT(reapDestroy)(reap);
     watch_pool(TRACE_POOL_END, was, NULL, 0);
 }
