@@ -120,7 +120,7 @@ def told(blocks, build, source, quick):
     commits = sorted({r.commit for r in rounds if r.commit}) or ["unknown"]
     days = list(dict.fromkeys(page.date(at).split(",")[0] for at in (min(r.at for r in rounds), max(r.at for r in rounds))))
     facts, least = machine.describe(), min(len(b.rounds) for b in blocks if b.rounds)
-    versions = dict.fromkeys(version if version[0] != "/" else f"{name} {version}" for name, version in
+    versions = dict.fromkeys(version if version[0] != "/" else name for name, version in
                              machine.versions([c for b in blocks for c in b.contestants], build, source) if name not in ("reap", "compiler"))
     missing = sum(1 for b in blocks if not b.rounds)
     noise = machine.in_words(machine.noise([run for r in rounds for run in r.runs.values() if "seconds" in run]))
