@@ -37,6 +37,12 @@ static ALWAYS_INLINE void *heap_none(void) { return rseq_none(); }
 #include "heap/heap_fast_aarch64.h"
 #endif
 
+/* They take the block that went last into this id's batch of the class, or NULL; the second one of a wide
+ * class takes a stub, which has the next one's address at another place. */
+static_assert(HEAP_BATCH_LINK == 8 && HEAP_KEPT_LINK == 0, "the numbers in these two");
+HEAP_BATCH_POP(heap_batch_pop, 8)
+HEAP_BATCH_POP(heap_kept_pop, 0)
+
 /* Frees a block that superblock_starts_at has checked: in one section if this heap owns the superblock. */
 static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
 {

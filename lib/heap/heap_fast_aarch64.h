@@ -67,8 +67,7 @@ changed:
     return RSEQ_CHANGED;
 }
 
-/* Takes the block that went last into this id's batch of the class, or NULL. `link`: where it has the next
- * one's address, as a number: HEAP_BATCH_LINK, and HEAP_KEPT_LINK of a stub. */
+/* Defines a function of heap_fast.h; `link` stands in the instructions, so it is a number. */
 #define HEAP_BATCH_POP(name, link) \
     static inline void *name(unsigned class) \
     { \
@@ -98,9 +97,6 @@ changed:
     written: \
         superblock_written(block); \
     }
-HEAP_BATCH_POP(heap_batch_pop, 8)
-HEAP_BATCH_POP(heap_kept_pop, 0)
-#undef HEAP_BATCH_POP
 
 /* Puts a chain of blocks that this thread has onto the free list of a superblock, if this heap owns it, warm
  * or cold: from the block of number `first` to `last`, which are the same if count is 1. RSEQ_MOVED: nothing
