@@ -223,7 +223,7 @@ static void free_descriptor(struct superblock *slot)
     slot->inverse = 0;
 }
 
-/* Makes used slots free. Their descriptors are those of free slots. */
+/* Makes used slots free, with their memory. Their descriptors are those of free slots. */
 static void end_slots(struct arena *arena, uint64_t mask)
 {
     ASSERT((atomic_load(&arena->used) & mask) == mask && (atomic_load(&arena->dirty) & mask) == 0);
@@ -295,6 +295,19 @@ void arena_give_span(struct superblock *first)
     ASSERT(arena != NULL && arena->mapping == 0);
     free_descriptor(first);
     end_pieces(piece_at(arena, (unsigned)(first - arena->slots), n));
+}
+
+void arena_give_lifted(struct superblock *first)
+{
+    struct arena *arena = arena_of_slot(first);
+    struct piece piece = piece_at(arena, (unsigned)(first - arena->slots), arena_span(first));
+    free_descriptor(first);
+    while (piece.left != 0) {
+        struct piece this = piece;
+        piece_next(&piece);
+        atomic_fetch_and(&this.arena->heads, ~piece_mask(&this));
+        arena_release(this.arena, piece_mask(&this));
+    }
 }
 
 bool arena_resize(struct superblock *first, unsigned n, int more)
