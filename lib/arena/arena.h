@@ -79,7 +79,7 @@ extern HIDDEN struct arena_guesses arena_guesses;
 static ALWAYS_INLINE struct superblock *arena_guess(const void *pointer)
 {
     uintptr_t address = (uintptr_t)pointer;
-    uintptr_t slot = address >> (SUPERBLOCK_SHIFT - 6) & (ARENA_SLOTS - 1) << 6; /* of 64 bytes each */
+    uintptr_t slot = address >> (SUPERBLOCK_SHIFT - 7) & (ARENA_SLOTS - 1) << 7; /* of 128 bytes each */
     intptr_t offset = atomic_load_explicit(
         &arena_guesses.offset[address >> PAGEMAP_SHIFT & (ARENA_GUESSES - 1)], memory_order_relaxed);
     return (struct superblock *)((char *)arena_guesses.none + offset + slot);
