@@ -38,7 +38,7 @@ if [ -n "$date" ]; then
     same "packaging/reap.spec, %changelog" "$(sed -n '/^%changelog/{n;s/^\* ... \(... [0-9]* [0-9]*\) .*/\1/p}' packaging/reap.spec)" \
         "$(LC_ALL=C date -u -d "$date" '+%b %d %Y')"
     same doc/security-table.md "$(sed -n 's/.* made this page on \([0-9-]*\)$/\1/p' doc/security-table.md)" "$date"
-    ! grep -n 'not released' README.md SECURITY.md doc/*.md doc/*.[137] || bad=1
+    ! grep -n 'not released' README.md SECURITY.md doc/*.[137] || bad=1
 fi
 [ -z "${1-}" ] || exit $bad
 
