@@ -49,7 +49,6 @@ for tool in mmdebstrap git unshare; do
     command -v $tool >/dev/null || { echo "chroots: $tool is not here (Debian: mmdebstrap git util-linux)" >&2; exit 2; }
 done
 mkdir -p "$work/archives/partial" "$work/logs" && work=$(cd "$work" && pwd) || exit 2
-source_commit=$(git -C "$here" rev-parse --short HEAD) || exit 2
 
 # --- a system ------------------------------------------------------------------------------------------
 # The mounts are those of a process namespace: they end with the command, whatever becomes of it.
@@ -283,6 +282,7 @@ for name in $systems; do
     log=$work/logs/$name
     : >"$log"
     began=$(date +%s)
+    source_commit=$(git -C "$here" rev-parse --short HEAD) || exit 2
     before=$bad
     bad=0
     case $name in
