@@ -45,6 +45,7 @@ package_of() {
         setpriv | prlimit | setarch | unshare) echo util-linux ;;
         sha256sum) echo coreutils ;;
         *++* | no) echo g++ ;;
+        clang-format) echo clang-format ;;
         clang*) echo clang ;;
         *gcc* | cc) echo gcc ;;
         *) echo "${1##*/}" ;;
