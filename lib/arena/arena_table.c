@@ -100,6 +100,12 @@ static void struct_give(struct arena *arena)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
+void arena_forget(struct arena *arena, size_t size)
+{
+    arena_count_mapped(0, size);
+    struct_give(arena);
+}
+
 bool arena_destroy(struct arena *arena, size_t size)
 {
     ASSERT(pagemap_find(arena->base) == arena && atomic_load(&arena->used) == UINT64_MAX);
@@ -112,8 +118,7 @@ bool arena_destroy(struct arena *arena, size_t size)
         return false;
     }
     PROBE(arena_unmap, arena->base, size);
-    arena_count_mapped(0, size);
-    struct_give(arena);
+    arena_forget(arena, size);
     return true;
 }
 
@@ -213,7 +218,7 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, enum superblo
         arena->stubs[i * ARENA_STUBS].block = start;
         start = (char *)&arena->stubs[i * ARENA_STUBS];
     }
-    slot->origin = start - BLOCK_BIAS;
+    slot->free_origin = slot->origin = start - BLOCK_BIAS;
     __atomic_store_n(&slot->kind, (uint8_t)kind, __ATOMIC_RELEASE);
     slot->word = n;
     if (arena->mapping == 0) atomic_fetch_or(&arena->heads, (uint64_t)1 << i);
