@@ -136,6 +136,16 @@ static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)
         reap->chunks = chunk->next;
 }
 
+/* Puts a chunk back where unlink_chunk has just taken it from. */
+static void relink_chunk(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (chunk->next) chunk->next->prev = chunk;
+    if (chunk->prev)
+        chunk->prev->next = chunk;
+    else
+        reap->chunks = chunk;
+}
+
 void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == reap && reap_chunk_is_live(chunk) && chunk != reap_first_chunk(reap));
@@ -347,12 +357,14 @@ struct reap_chunk *reap_chunk_grow(struct reap *reap, struct reap_chunk *chunk, 
         moved->first = (uintptr_t)moved / REAP_UNIT + before;
         moved->end_unit = moved->first + units;
         moved->size = size;
-        chunk = moved;
         reap_chunk_hold_bytes(reap, size);
+        moved->tag = reap_chunk_tag(moved);
+        link_chunk(reap, moved);
+        return moved;
     }
     chunk->tag = reap_chunk_tag(chunk);
-    link_chunk(reap, chunk);
-    return moved;
+    relink_chunk(reap, chunk);
+    return NULL;
 }
 
 void reap_chunk_adopt_all(struct reap *reap)
