@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_free.c: freeing: what is used again, and what goes back; and the equations that hold meanwhile.
  */
+#include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "os/pages.h"
 #include "region/reap_free.h"
 #include "support/reap_fixture.h"
 
@@ -78,6 +80,18 @@ TEST(a_small_reap_has_tables_when_it_frees, .modes = ORDINARY)
     reapDestroy(&root);
 }
 
+/* qemu-user takes RLIMIT_AS from its program, and maps without it: all memory would be the machine's. */
+static bool addresses_have_a_limit(void)
+{
+    struct rlimit old;
+    getrlimit(RLIMIT_AS, &old);
+    struct rlimit none = {0, old.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+    void *page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    setrlimit(RLIMIT_AS, &old);
+    return page == MAP_FAILED;
+}
+
 /* Takes all memory there is; gives it back. */
 static void *take_all_memory(struct rlimit *old)
 {
@@ -98,6 +112,7 @@ static void give_all_memory(void *hogs, const struct rlimit *old)
 /* A chunk that empties under a mark goes when it is closed, also without memory for tables. */
 TEST(a_marked_small_reap_frees_without_memory, .modes = ORDINARY)
 {
+    needs(addresses_have_a_limit(), "RLIMIT_AS has no effect here");
     enum { MORE = 60 };
     void *objects[SMALL], *small = new_small(objects), *more[MORE];
     for (int i = 0; i < MORE; i++) more[i] = reapMalloc(&small, 1000);
@@ -123,6 +138,7 @@ TEST(a_marked_small_reap_frees_without_memory, .modes = ORDINARY)
 /* Without memory for tables its objects are freed all the same. */
 TEST(a_small_reap_frees_without_memory, .modes = ORDINARY)
 {
+    needs(addresses_have_a_limit(), "RLIMIT_AS has no effect here");
     void *objects[SMALL], *small = new_small(objects);
     struct rlimit old;
     void *hogs = take_all_memory(&old);
