@@ -271,7 +271,7 @@ trixie() {
 }
 
 aarch64() {
-    system gcc libc6-dev make gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user $autotools || return
+    system gcc libc6-dev make gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3 $autotools || return
     within "dpkg --add-architecture arm64"
     installs check:arm64 || { wrong "check:arm64"; return; }
     configured "" && step "make check-aarch64" "make -s -C build check-aarch64" || return
