@@ -3,6 +3,7 @@
 #include "arena/huge_pages.h"
 #include "arena/reclaim.h"
 #include "os/pages.h"
+#include "os/rseq.h"
 
 #include <errno.h>
 #include <string.h>
@@ -46,13 +47,14 @@ static bool lift_pages(char *from, size_t bytes, char *place, size_t size)
     return false;
 }
 
+/* Where there is no rseq an emulator may be below, and qemu-user takes what was lifted for unmapped. */
 struct arena *arena_lift_span(struct superblock *first, size_t size)
 {
     size_t bytes = arena_span(first) * (size_t)SUPERBLOCK;
     enum superblock_kind kind = (enum superblock_kind)first->kind;
     size = align_up(size, PAGE);
     ASSERT(size > bytes && (kind == SLOT_SPAN || kind == SLOT_SPAN_CHUNK));
-    if (!arena_make_room(size - bytes)) return NULL;
+    if (cpu.ids == 0 || !arena_make_room(size - bytes)) return NULL;
     gate_enter(&arenas.gate);
     struct arena *arena = arena_create(size, ARENA);
     char *place = arena != NULL ? arena->base : NULL;

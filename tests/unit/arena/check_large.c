@@ -6,6 +6,7 @@
 #include "arena/large.h"
 #include "base/options.h"
 #include "os/pages.h"
+#include "os/rseq.h"
 
 #include <sys/mman.h>
 
@@ -165,6 +166,8 @@ TEST(a_span_that_outgrows_an_arena_takes_its_pages_along, .times = 2)
 {
     unsigned n = _i == 0 ? 40 : 80;
     bool clean;
+    rseq_init(false, false);
+    needs(cpu.ids != 0, "no rseq: an emulator may be below");
     struct superblock *span = arena_take_span(n, 1, SLOT_SPAN_CHUNK, ARENA_SPAN, &clean);
     char *old = slot_start(span), *now;
     size_t bytes = n * (size_t)SUPERBLOCK, size = 9 * MIB + 100;
@@ -195,6 +198,7 @@ TEST(a_span_that_outgrows_an_arena_takes_its_pages_along, .times = 2)
 TEST(a_locked_span_is_copied)
 {
     bool clean;
+    rseq_init(false, false);
     struct superblock *span = arena_take_span(40, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     char *old = slot_start(span), *now;
     fill(old, 40 * SUPERBLOCK);
