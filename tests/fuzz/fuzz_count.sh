@@ -57,7 +57,7 @@ counted "$tmp/after" 1
 grep -q 'and 1 lines that are none' "$tmp/after" || wrong "a cut line is not told"
 
 # With no time at all each program fails: counted, too.
-(fuzz 1 1 FUZZ_ARGUMENTS='--limit 0 --no-shrink') >"$tmp/failed" 2>&1 && wrong "programs fail, and it does not"
+(fuzz 4 1 FUZZ_ARGUMENTS='--limit 0 --no-shrink') >"$tmp/failed" 2>&1 && wrong "programs fail, and it does not"
 counted "$tmp/failed" 1
 tail -n 1 "$tmp/counts" | awk '{ exit !($10 > 0) }' || wrong "a failure is not counted"
 exit $bad
