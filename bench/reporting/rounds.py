@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases in interleaved rounds until they have settled or the time is up, and goes on where a former run ended."""
 import errno
-import random
 import tempfile
 import time
 
@@ -183,13 +182,9 @@ def run_one(block, contestant):
 
 
 def run_round(store, block, show, until, once=run_one):
-    """Each contestant once: ours first in the first round, since its sum counts, and then in another order each time, as
-    in contest.measure. What has run is kept at once. Ends early if it takes longer than there is time."""
-    who = block.running()
-    if block.rounds:
-        random.shuffle(who)
+    """Each contestant once; what has run is kept at once. Ends early if it takes longer than there is time."""
     round_ = store.begin(*block.key, time.time())
-    for contestant in who:
+    for contestant in contest.order(block.running(), not block.rounds):
         if time.monotonic() > until:
             break
         show(block, contestant)

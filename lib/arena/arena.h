@@ -197,7 +197,7 @@ static inline void *arena_stub(struct arena *arena, const struct superblock *sb,
  * ENOMEM. */
 struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind, bool *clean);
 
-/* Makes a mapping of size bytes of which a span of n slots is the beginning: its memory moves, and the span
+/* Makes a mapping of size bytes of which a span is the beginning: its memory moves, and the span
  * is given back. NULL: the OS refused, no memory, or no rseq; the span is as it was. */
 struct arena *arena_lift_span(struct superblock *first, size_t size);
 

@@ -126,7 +126,6 @@ static void scenario(void)
     reapDestroy(&reap);
 }
 
-/* Ordinary reaps, shared ones, and shared ones whose objects come from several parts in turn. */
 /* What is older than a mark stays, also where a growth of it was refused after the mark. */
 TEST(a_refused_growth_leaves_an_object_as_old_as_it_was)
 {
@@ -151,6 +150,7 @@ TEST(a_refused_growth_leaves_an_object_as_old_as_it_was)
     reapDestroy(&handle);
 }
 
+/* Ordinary reaps, shared ones, and shared ones whose objects come from several parts in turn. */
 TEST(every_request_may_fail, .times = 3)
 {
     long n = 0;
