@@ -510,7 +510,7 @@ TEST(a_fork_in_a_function_waits_for_parts, .modes = ORDINARY)
 {
     pthread_t thread;
     unsigned stood = 0;
-    if (apart_on) skip_test("where objects lie apart there are no parts");
+    needs(!apart_on, "where objects lie apart there are no parts");
     for (int i = 0; i < 2; i++) both[i] = new_shared(NULL, 0);
     reapMalloc(&both[0], 100);
     reapMalloc(&both[1], 100);
@@ -530,7 +530,5 @@ TEST(a_fork_in_a_function_waits_for_parts, .modes = ORDINARY)
     if (stood == 0) skip_test("the thread was never stopped in a part");
     for (int i = 0; i < 2; i++) reapDestroy(&both[i]);
 }
-
-/* In one mode: an ordinary parent and reaps, or shared ones. */
 
 int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }
