@@ -33,7 +33,8 @@ package_of() {
         libreap-profile) echo zlib1g-dev ;;
         libxml2) echo libxml2-dev ;;
         mod_reap_lua) echo liblua5.4-dev ;;
-        mod_php8.2) echo libapache2-mod-php8.2 ;;
+        mod_perl2 | mod_php8.2 | mod_security2) echo "libapache2-${1%%_*}-${1#*_}" ;;
+        mod_wsgi) echo libapache2-mod-wsgi-py3 ;;
         "Check programs") echo check ;;
         "groff with macros") echo groff-base ;;
         nm | objcopy | objdump | readelf) echo binutils ;;
