@@ -136,7 +136,7 @@ void apart_use(const void *object) { sanitizer_use((void *)(uintptr_t)object, UN
 void *apart_alloc(size_t alignment, size_t size, void **object, size_t *held)
 {
     size_t before = foreign && zone == 0 ? 0 : align_up(ZONE, alignment);
-    if (size > SIZE_LIMIT - UNIT - zone - before - alignment) return no_memory();
+    if (alignment > SIZE_LIMIT / 4 || size > SIZE_LIMIT / 4) return no_memory();
     size_t room = align_up(size + (size == 0), UNIT);
     struct apart *apart = hoard_malloc_fast(sizeof *apart);
     char *block = apart ? take_memory(alignment, before + room + zone) : NULL;

@@ -334,11 +334,12 @@ TEST(what_is_no_object_of_it)
     reapDestroy(&reap);
 }
 
-/* Writes the header of a live chunk of a large object to another place. */
+/* Writes the header of a live chunk of a large object to another place, as one of an object there. */
 static char *forge_chunk(const struct reap_chunk *chunk, char *at)
 {
     struct reap_chunk *forged = memcpy(at, chunk, REAP_HEADER);
     forged->tag = reap_chunk_tag(forged);
+    forged->first = reap_unit(at + REAP_HEADER);
     return at;
 }
 
