@@ -8,6 +8,7 @@
 #include <unwind.h>
 
 #include "profile_own.h"
+#include "profile_probe.h"
 
 struct sample {
     const void *object;
@@ -221,6 +222,7 @@ uint64_t profile_table_add(const struct profile_object *object)
     profile_table_lock();
     uint64_t number = runs ? add(object, &walk) : 0;
     profile_table_unlock();
+    if (number) profile_probe_alloc(object);
     return number;
 }
 
@@ -234,6 +236,7 @@ uint64_t profile_table_remove(const void *object)
         unlink_sample(link);
     }
     profile_table_unlock();
+    if (number) profile_probe_free(object);
     return number;
 }
 
@@ -247,6 +250,7 @@ void profile_table_end(uint64_t number)
         unlink_sample(find_sample(object));
     }
     profile_table_unlock();
+    if (object) profile_probe_free(object);
 }
 
 /* --- reading --------------------------------------------------------------------------------- */
