@@ -66,7 +66,7 @@ sums() {
 for work in ${PROFILE_WORKS:-malloc kept ended cleared rewound freed moved shared entered limited charged}; do sums "$work"; done
 
 # Of malloc's memory, whose it is and which module's; the picture and the lines were compared above.
-cut -f 3- "$tmp/mallocs" >"$tmp/said"
+grep -P '\tprofiled\t|\t[^\t]+$' "$tmp/mallocs" | cut -f 3- >"$tmp/said" # and what a thread of libreap-ask took for itself
 [ "$(sort "$tmp/said" | tr '\n\t' ', ')" = "profiled ,profiled charged /url," ] || wrong "malloc's modules and names"
 sed -n 's/^malloc for charged \/url: \([0-9]*\) live objects, \([0-9]*\) bytes.*/\2 \1/p' "$tmp/text" >"$tmp/sum"
 awk -F '\t' '$4 != "" { print $1, $2 }' "$tmp/mallocs" | diff - "$tmp/sum" >"$tmp/said" || wrong "malloc's bytes and objects"

@@ -29,11 +29,13 @@ static bool is_runtime(const char *file)
 
 static const char *module_of(const struct report *report, const struct report_stack *stack)
 {
+    const char *innermost = "?";
     for (unsigned i = 0; i < stack->depth; i++) {
         const char *file = base_of(report->places[stack->places[i]].file);
         if (*file && !is_runtime(file)) return file;
+        if (*file && *innermost == '?') innermost = file;
     }
-    return "?";
+    return innermost;
 }
 
 static int by_name(const void *a, const void *b)
