@@ -9,6 +9,7 @@ char *chunk_map_bits;
 
 enum {
     PART = ARENA / CHUNK_MAP_UNIT / 8, /* bytes of one array of bits for an arena */
+    TOGETHER = 8,                      /* parts that can be touched from one moment on: fewer mappings */
     ENTRIES = CHUNK_MAP_ARENAS * (ARENA >> CHUNK_MAP_ENTRY_SHIFT) * (int)sizeof *chunk_map_entries /* bytes */
 };
 
@@ -49,9 +50,10 @@ bool chunk_map_claim_slow(const void *chunk)
     char *bits = __atomic_load_n(&chunk_map_bits, __ATOMIC_ACQUIRE);
     if (bits == NULL) bits = keep_first(&chunk_map_bits, reserve_bits(), BITS);
     if (bits == NULL || atomic_load(owner) != 0) return false;
-    char *part = bits + (number & (CHUNK_MAP_ARENAS - 1)) * PART;
+    char *parts = bits + (number & (CHUNK_MAP_ARENAS - TOGETHER)) * PART;
     /* A free reads eight bytes of start bits, which may reach into the next part. */
-    if (!pages_commit(part, PART + PAGE) || !pages_commit(part + CHUNK_MAP_BITS, PART)) return false;
+    if (!pages_commit(parts, TOGETHER * PART + PAGE)) return false;
+    if (!pages_commit(parts + CHUNK_MAP_BITS, TOGETHER * PART)) return false;
     return atomic_compare_exchange_strong(owner, &nobody, number) || nobody == number;
 }
 
