@@ -81,7 +81,7 @@ live, allocs, names, weight = {}, [], [], 0
 for word, at, rest in re.findall(r"^(alloc|free|sampled) (0x[0-9a-f]+) ?(.*)$", text, re.M):
     if word == "alloc":
         size, part = map(int, rest.split())
-        assert part >= size and part >= 60000, (size, part)
+        assert part >= size and part >= 60000 and at not in live, (at, size, part)
         weight += part
         live[at] = size
         allocs.append((at, str(size)))
