@@ -421,6 +421,24 @@ void reapEnterQuietly(void **reap);
  * source, the result is NULL. */
 void *reapEntered(void);
 
+/* --- charged reaps --------------------------------------------------------------------------- */
+
+/* From reapCharge to reapUncharge this thread works for the reap: where libreap-profile takes a sample of
+ * malloc's memory, the sample carries the reap's name. Nothing else changes: memory comes from where it came
+ * from before, and an object that lies in a reap carries the name of that reap. reapChargeAs adds a label to
+ * the name, after a space: a request's URL. Names are copied, so the reap may end, and be renamed, at any
+ * time. Calls nest, also of one reap. NULL, or a NULL handle, is for work for no reap. A charge belongs to
+ * its thread, and ends with it; the child of a fork has the forking thread's. A reap that another thread has
+ * entered is misuse, and so is a reapUncharge without a charge. 0; or -1 and ENOMEM: then nothing has
+ * changed, and no reapUncharge belongs to the call. */
+int reapCharge(void **reap);
+int reapChargeAs(void **reap, const char *label) REAP_ATTRIBUTE(nonnull(2));
+void reapUncharge(void);
+
+/* The name and the label of the innermost charge of this thread, until its reapUncharge; "(no name)" for a
+ * reap without a name. NULL: the thread works for no reap. */
+const char *reapCharged(void);
+
 /* --- limits ---------------------------------------------------------------------------------- */
 
 /* Limits the live bytes (as in reapStats) of a reap and of all reaps below it, together; 0: no limit. An
@@ -488,6 +506,10 @@ void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), v
 #pragma weak reapLeave
 #pragma weak reapEnterQuietly
 #pragma weak reapEntered
+#pragma weak reapCharge
+#pragma weak reapChargeAs
+#pragma weak reapUncharge
+#pragma weak reapCharged
 #pragma weak reapSetLimit
 #pragma weak reapOnLimit
 #pragma weak reapOnMisuse

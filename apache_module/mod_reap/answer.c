@@ -148,6 +148,29 @@ static void add_requests(struct text *text, struct live_copy *live, size_t n)
     }
 }
 
+/* The largest lines of the heap profile; its module and its name become strings of JSON. */
+static void add_mallocs(struct text *text)
+{
+    char *data = NULL, *rest, *line;
+    size_t size = 0, lines = 0;
+    FILE *stream = library_profiles() ? open_memstream(&data, &size) : NULL;
+    if (!stream) return;
+    reap_profile_face.put_mallocs(stream);
+    if (fclose(stream) != 0) data = NULL;
+    for (rest = data; data && lines < ANSWER_MALLOCS && (line = strsep(&rest, "\n")) && *line; lines++) {
+        char *module = strchr(line, '\t'), *name = strrchr(line, '\t');
+        module = module ? strchr(module + 1, '\t') : NULL;
+        if (!module || name == module) continue;
+        *name = 0;
+        text_printf(text, "malloc\t%.*s\t", (int)(module - line), line);
+        text_json(text, module + 1);
+        text_puts(text, "\t");
+        text_json(text, name + 1);
+        text_puts(text, "\n");
+    }
+    free(data);
+}
+
 /* As one line. */
 static void add_backend(struct text *text)
 {
@@ -199,6 +222,7 @@ void answer(FILE *out, const char *args, void *arg)
     live_note_bytes(NULL);
     add_pools(&text, &survey);
     add_backend(&text);
+    add_mallocs(&text);
     add_requests(&text, live, survey.n_live);
     add_process(&text, begin);
     text_puts(&text, "end\n");

@@ -10,6 +10,7 @@
  *     tag       pools  bytes  live bytes  objects  chunks  inherited bytes  tag
  *     row       {...}                                           a pool of the tree, in preorder
  *     omitted   pools  bytes                                    what the rows leave out
+ *     malloc    bytes  objects  module  name                    with the heap profile on; largest first
  *     request   bytes  {...}                                    largest first
  *     end
  *
@@ -22,7 +23,7 @@
 #include <apr_pools.h>
 #include <stdio.h>
 
-enum { ANSWER_REQUESTS = 50, ANSWER_ROWS = 2000 };
+enum { ANSWER_REQUESTS = 50, ANSWER_MALLOCS = 100, ANSWER_ROWS = 2000 };
 
 /* In a new child: this is its own pool. */
 void answer_begin(apr_pool_t *pool);

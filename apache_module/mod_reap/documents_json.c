@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REQUESTS = 50, GROWERS = 20, LIMITS = 100 };
+enum { REQUESTS = 50, MALLOCS = 200, GROWERS = 20, LIMITS = 100 };
 
 static void add_number(struct text *text, const char *name, int64_t number)
 {
@@ -94,6 +94,19 @@ static void add_tags(struct text *text, const struct pool_tags *tags)
         text_puts(text, ",");
         add_sums(text, &tags->tags[i].sums);
         text_puts(text, "}");
+    }
+    text_puts(text, "]");
+}
+
+static void add_mallocs(struct text *text, const struct pool_tags *mallocs)
+{
+    text_puts(text, ",\"mallocs\":[");
+    for (size_t i = 0; i < mallocs->n && i < MALLOCS; i++) {
+        const char *module = mallocs->tags[i].name, *tab = strchr(module, '\t');
+        text_printf(text, "%s{\"module\":%.*s,\"for\":", i ? "," : "", (int)(tab - module), module);
+        text_puts(text, tab + 1);
+        text_printf(text, ",\"bytes\":%zu,\"objects\":%zu}", (size_t)mallocs->tags[i].sums.bytes,
+                    (size_t)mallocs->tags[i].sums.objects);
     }
     text_puts(text, "]");
 }
@@ -256,6 +269,7 @@ void write_json(struct text *text, const struct look *look, const struct growers
     add_settings(text);
     add_totals(text, look);
     add_tags(text, &look->tags);
+    add_mallocs(text, &look->mallocs);
     add_growers(text, look, growers);
     add_requests(text, look);
     add_history(text);

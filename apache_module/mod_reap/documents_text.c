@@ -9,6 +9,8 @@
 #include <scoreboard.h>
 #include <string.h>
 
+enum { MALLOCS = 50 }; /* each is a series */
+
 static unsigned in_state(const struct look *look, enum child_state state)
 {
     unsigned n = 0;
@@ -61,6 +63,13 @@ void write_auto(struct text *text, server_rec *server, const struct look *look)
                     (unsigned long long)tag->sums.bytes, (unsigned long long)tag->sums.pools,
                     (unsigned long long)tag->sums.objects);
     }
+    for (size_t i = 0; i < look->mallocs.n && i < MALLOCS; i++) {
+        const struct pool_tag *tag = &look->mallocs.tags[i];
+        size_t module = strcspn(tag->name, "\t");
+        text_printf(text, "ReapMalloc %.*s for %s: %llu bytes, %llu objects\n", (int)module, tag->name,
+                    tag->name + module + 1, (unsigned long long)tag->sums.bytes,
+                    (unsigned long long)tag->sums.objects);
+    }
     for (size_t i = 0; i < look->n; i++) {
         const struct child *child = &look->children[i];
         text_printf(text, "ReapProcess %ld: %llu bytes, %llu pools, %lld rss\n", (long)child->pid,
@@ -83,9 +92,8 @@ static void metric(struct text *text, const char *name, const char *type, const 
 }
 
 /* A tag as a label's value: JSON's escapes are others than Prometheus', which knows three. */
-static void add_label(struct text *text, const char *json)
+static void add_label(struct text *text, const char *json, size_t n)
 {
-    size_t n = strlen(json);
     for (size_t i = 0; i < n; i++) {
         if (json[i] == '\\')
             text_puts(text, "\\\\");
@@ -101,9 +109,24 @@ static void tag_metric(struct text *text, const struct look *look, const char *n
     for (size_t i = 0; i < look->tags.n; i++) {
         const struct pool_tag *tag = &look->tags.tags[i];
         text_printf(text, "%s{tag=", name);
-        add_label(text, tag->name);
+        add_label(text, tag->name, strlen(tag->name));
         text_printf(text, "} %llu\n",
                     (unsigned long long)*(const uint64_t *)((const char *)&tag->sums + offset));
+    }
+}
+
+static void malloc_metrics(struct text *text, const struct look *look)
+{
+    if (!look->mallocs.n) return;
+    head(text, "reap_malloc_bytes", "gauge", "Bytes of malloc outside of pools, by module and for whom.");
+    for (size_t i = 0; i < look->mallocs.n && i < MALLOCS; i++) {
+        const struct pool_tag *tag = &look->mallocs.tags[i];
+        size_t module = strcspn(tag->name, "\t");
+        text_puts(text, "reap_malloc_bytes{module=");
+        add_label(text, tag->name, module);
+        text_puts(text, ",for=");
+        add_label(text, tag->name + module + 1, strlen(tag->name + module + 1));
+        text_printf(text, "} %llu\n", (unsigned long long)tag->sums.bytes);
     }
 }
 
@@ -148,5 +171,6 @@ void write_prometheus(struct text *text, server_rec *server, const struct look *
     tag_metric(text, look, "reap_tag_bytes", "Bytes of pools by tag.", offsetof(struct pool_sums, bytes));
     tag_metric(text, look, "reap_tag_pools", "Pools by tag.", offsetof(struct pool_sums, pools));
     tag_metric(text, look, "reap_tag_objects", "Live objects by tag.", offsetof(struct pool_sums, objects));
+    malloc_metrics(text, look);
     process_metrics(text, look);
 }

@@ -173,6 +173,16 @@ static void read_tag(struct look *look, const char *fields)
         pool_tags_add(&look->tags, fields + end + 1, &sums);
 }
 
+static void read_malloc(struct look *look, const char *fields)
+{
+    unsigned long long bytes, objects;
+    int end = 0;
+    if (sscanf(fields, "%llu\t%llu%n", &bytes, &objects, &end) == 2 && fields[end] == '\t' &&
+        strchr(fields + end + 1, '\t'))
+        pool_tags_add(&look->mallocs, fields + end + 1,
+                      &(struct pool_sums){.bytes = bytes, .objects = objects});
+}
+
 static void read_request(struct look *look, const char *fields)
 {
     char *json;
@@ -233,6 +243,8 @@ static void read_line(struct look *look, struct child *child, char *line, size_t
     line[length] = 0;
     if (begins(line, "tag", &fields))
         read_tag(look, fields);
+    else if (begins(line, "malloc", &fields))
+        read_malloc(look, fields);
     else if (begins(line, "request", &fields))
         read_request(look, fields);
     else if (begins(line, "backend", &fields))
@@ -297,6 +309,7 @@ bool look_take(struct look *look)
         add_up(look, &look->children[i]);
     }
     pool_tags_sort(&look->tags);
+    pool_tags_sort(&look->mallocs);
     if (look->n_rows) qsort(look->rows, look->n_rows, sizeof *look->rows, by_bytes);
     look->cpu += process_thread_cpu() - begin;
     return true;
@@ -308,5 +321,6 @@ void look_free(struct look *look)
     free(look->children);
     free(look->rows);
     pool_tags_free(&look->tags);
+    pool_tags_free(&look->mallocs);
     *look = (struct look){.n = 0};
 }

@@ -46,11 +46,12 @@ struct look {
     struct child *children;
     size_t n;
     struct pool_sums pools;
-    struct pool_tags tags; /* named in JSON */
-    int64_t rss, pss;      /* of all children */
-    bool is_pss_known;     /* of each of them */
-    unsigned requests;     /* live, of all children */
-    long cpu;              /* microseconds that all of it took */
+    struct pool_tags tags;    /* named in JSON */
+    struct pool_tags mallocs; /* what malloc holds; names are MODULE, a tab, and FOR, in JSON both */
+    int64_t rss, pss;         /* of all children */
+    bool is_pss_known;        /* of each of them */
+    unsigned requests;        /* live, of all children */
+    long cpu;                 /* microseconds that all of it took */
     struct live_row *rows;
     size_t n_rows;
     size_t row_room;

@@ -4,7 +4,7 @@
  * The module is linked to libreap-ask, and so to libreap. Calls of libreap-apr are weak, so that the module
  * loads in any httpd: where that library is preloaded, they bind to it; elsewhere their addresses are NULL,
  * and library_lacks() says what is missing. Calls of libreap are weak, too, since an older libreap may be
- * preloaded.
+ * preloaded. The same holds of libreap-profile.
  */
 #ifndef MOD_REAP_LIBRARY_H
 #define MOD_REAP_LIBRARY_H
@@ -17,6 +17,10 @@
 #include "hoard.h"
 #include "reap.h"
 #include "reap_ask.h"
+#include "tools/common/profile_face.h"
+
+/* True while libreap-profile takes samples. */
+static inline bool library_profiles(void) { return &reap_profile_face && reap_profile_face.is_on; }
 
 /* NULL, or what is missing and how to preload it, in a few sentences. */
 const char *library_lacks(void);

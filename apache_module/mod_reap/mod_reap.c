@@ -3,6 +3,7 @@
  *
  *     settings          the directives
  *     live, limit       the requests of this child; those beyond a limit
+ *     charge            the request or connection in the heap profile
  *     misuse            the request in the line of a misuse
  *     pools, process    sums over this child's pools; what the OS says
  *     answer            what a child tells when asked
@@ -15,6 +16,7 @@
  */
 #include "answer.h"
 #include "board.h"
+#include "charge.h"
 #include "library.h"
 #include "limit.h"
 #include "live.h"
@@ -126,6 +128,14 @@ static int follow(request_rec *r)
     struct live *live = live_begin_request(r, settings_of_server(r->server).collects);
     live_enter(live);
     if (live) limit_begin(r);
+    charge_request(r, live && live->is_listed);
+    return DECLINED;
+}
+
+/* A thread takes up a connection: one that is new, or waited for its next request. */
+static int take_up(conn_rec *c)
+{
+    if (collects) charge_connection(c);
     return DECLINED;
 }
 
@@ -146,6 +156,7 @@ static int log_transaction(request_rec *r)
     for (request_rec *each = r; each; each = each->next) apr_table_setn(each->notes, "reap-peak", peak);
     limit_end(r, live);
     if (collects) live_note_bytes(live);
+    charge_connection(r->connection);
     return DECLINED;
 }
 
@@ -185,6 +196,7 @@ static void register_hooks(apr_pool_t *pool)
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_monitor(monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_pre_connection(pre_connection, NULL, NULL, APR_HOOK_FIRST);
+    ap_hook_process_connection(take_up, NULL, NULL, APR_HOOK_REALLY_FIRST);
     /* After modules that find out who the client is. */
     ap_hook_post_read_request(follow, NULL, NULL, APR_HOOK_LAST);
     ap_hook_fixups(follow, NULL, NULL, APR_HOOK_LAST);

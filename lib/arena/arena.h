@@ -240,6 +240,10 @@ void arena_limit(size_t bytes);
 /* Returns true if that number of bytes more, not 0, would pass seven eighths of the limit. Takes no lock. */
 bool arena_nears_limit(size_t more);
 
+/* The name of arenas in /proc/PID/maps (pages_name). An arena may have slots for malloc and for chunks; where
+ * malloc is another's, it is that of pools. */
+extern HIDDEN const char *arena_name;
+
 /* Between the two calls no memory is unmapped, moved or purged; threads that want to do so wait. */
 void arena_freeze(void);
 void arena_thaw(void);

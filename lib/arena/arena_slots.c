@@ -174,6 +174,7 @@ static struct run create(size_t count, unsigned n, enum arena_use use)
     char *base = arena_map(count * ARENA, ARENA);
     if (base == NULL && count > least) base = arena_map((count = least) * ARENA, ARENA);
     if (base == NULL) return (struct run){NULL, -1};
+    pages_name(base, count * ARENA, arena_name);
     unsigned large = use >= ARENA_SPAN ? n : 1;
     struct arena_nature nature = arena_nature_for(large, use == ARENA_SPARSE, (unsigned)count);
     arena_advise(base, count * ARENA, nature);

@@ -98,6 +98,8 @@ static void struct_give(struct arena *arena)
     atomic_fetch_or(&arena->group->spare, arena_bit(arena));
 }
 
+const char *arena_name = PAGES_POOLS;
+
 /* --- memory ----------------------------------------------------------------------------------- */
 
 void arena_forget(struct arena *arena, size_t size)

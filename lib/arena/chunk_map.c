@@ -9,8 +9,11 @@ char *chunk_map_bits;
 
 enum {
     PART = ARENA / CHUNK_MAP_UNIT / 8, /* bytes of one array of bits for an arena */
+    TOGETHER = 8,                      /* parts that can be touched from one moment on: fewer mappings */
     ENTRIES = CHUNK_MAP_ARENAS * (ARENA >> CHUNK_MAP_ENTRY_SHIFT) * (int)sizeof *chunk_map_entries /* bytes */
 };
+
+static const size_t BITS = 2 * (size_t)CHUNK_MAP_BITS; /* of both arrays */
 
 /* Of two threads that map a table at once, the first one's stays, and is returned. NULL: nothing was mapped.
  */
@@ -28,9 +31,16 @@ static void *keep_first(void *table, void *start, size_t size)
 bool chunk_map_start(void)
 {
     if (__atomic_load_n(&chunk_map_entries, __ATOMIC_ACQUIRE) != NULL) return true;
-    void *entries = pages_map(ENTRIES, PAGE);
+    void *entries = pages_map_table(ENTRIES);
     if (entries != NULL) pages_huge(entries, ENTRIES, false); /* a program touches few of its pages */
     return keep_first(&chunk_map_entries, entries, ENTRIES) != NULL;
+}
+
+static void *reserve_bits(void)
+{
+    void *bits = pages_reserve(BITS);
+    if (bits != NULL) pages_name(bits, BITS, PAGES_TABLES); /* its parts would have it each */
+    return bits;
 }
 
 bool chunk_map_claim_slow(const void *chunk)
@@ -38,13 +48,12 @@ bool chunk_map_claim_slow(const void *chunk)
     uintptr_t number = (uintptr_t)chunk >> PAGEMAP_SHIFT, nobody = 0;
     _Atomic(uintptr_t) *owner = &chunk_map_owners[number & (CHUNK_MAP_ARENAS - 1)];
     char *bits = __atomic_load_n(&chunk_map_bits, __ATOMIC_ACQUIRE);
-    if (bits == NULL)
-        bits = keep_first(&chunk_map_bits, pages_reserve(2 * (size_t)CHUNK_MAP_BITS),
-                          2 * (size_t)CHUNK_MAP_BITS);
+    if (bits == NULL) bits = keep_first(&chunk_map_bits, reserve_bits(), BITS);
     if (bits == NULL || atomic_load(owner) != 0) return false;
-    char *part = bits + (number & (CHUNK_MAP_ARENAS - 1)) * PART;
+    char *parts = bits + (number & (CHUNK_MAP_ARENAS - TOGETHER)) * PART;
     /* A free reads eight bytes of start bits, which may reach into the next part. */
-    if (!pages_commit(part, PART + PAGE) || !pages_commit(part + CHUNK_MAP_BITS, PART)) return false;
+    if (!pages_commit(parts, TOGETHER * PART + PAGE)) return false;
+    if (!pages_commit(parts + CHUNK_MAP_BITS, TOGETHER * PART)) return false;
     return atomic_compare_exchange_strong(owner, &nobody, number) || nobody == number;
 }
 

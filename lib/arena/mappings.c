@@ -23,6 +23,8 @@ struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kin
     if (!arena_make_room(size)) return NULL;
     struct arena *arena = arena_create(size, alignment > ARENA ? alignment : ARENA);
     if (arena == NULL) return NULL;
+    bool is_pools = kind == SLOT_SPAN_CHUNK && size > ARENA_SPAN_MAX; /* a smaller one may become arenas */
+    pages_name(arena->base, size, is_pools ? PAGES_POOLS : arena_name);
     arena_advise_mapping(arena, size);
     arena_set_mapping(arena, size);
     arena_count_held(size, 0);

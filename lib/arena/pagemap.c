@@ -11,7 +11,7 @@ SPARSE_USED_AT_END _Atomic(struct pagemap_leaf *) pagemap_root[1 << PAGEMAP_ROOT
 /* Makes a leaf. Of two threads that make one at once, the first one's stays. */
 static struct pagemap_leaf *make_leaf(_Atomic(struct pagemap_leaf *) *root)
 {
-    struct pagemap_leaf *leaf = pages_map(align_up(sizeof *leaf, PAGE), PAGE), *there = NULL;
+    struct pagemap_leaf *leaf = pages_map_table(align_up(sizeof *leaf, PAGE)), *there = NULL;
     if (leaf == NULL || atomic_compare_exchange_strong(root, &there, leaf)) return leaf;
     pages_unmap(leaf, align_up(sizeof *leaf, PAGE));
     return there;

@@ -105,6 +105,7 @@ static void start_all(void)
 {
     options_read();
     pages_find_clock();
+    if (redirect_has_malloc != NULL) arena_name = PAGES_HEAP;
     superblock_init();
     rseq_init(options.heaps == HEAPS_CPU, options.path == PATH_LOCKED || heap_policy_needs_locks());
     topology_init(options.topology, options.heaps == HEAPS_CORE);

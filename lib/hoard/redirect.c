@@ -104,9 +104,8 @@ static void begin_redirecting(void)
     sizeclass_close_fast();
 }
 
-/* Only libreap-malloc defines them, the second for itself; NULL where there is none. */
+/* Only libreap-malloc defines it; NULL where there is none. */
 extern const char reap_malloc_is_here[] __attribute__((weak, visibility("default")));
-extern HIDDEN const char redirect_has_malloc[] __attribute__((weak));
 
 bool redirect_is_elsewhere(void) { return redirect_has_malloc == NULL && reap_malloc_is_here != NULL; }
 

@@ -27,6 +27,9 @@ extern HIDDEN __thread void *redirect_reap __attribute__((tls_model("initial-exe
  * alone, and in a program that defines a malloc of its own. */
 extern HIDDEN bool redirect_on;
 
+/* Only libreap-malloc defines it; NULL: malloc is another's. */
+extern HIDDEN const char redirect_has_malloc[] __attribute__((weak));
+
 /* Returns true if this copy is libreap's, and a libreap-malloc with a copy of its own is in the process. */
 bool redirect_is_elsewhere(void);
 

@@ -16,7 +16,7 @@ static _Atomic(struct metadata *) metadata;
  * back. */
 static bool metadata_map(struct metadata *before)
 {
-    struct metadata *more = pages_map(METADATA_STEP, PAGE);
+    struct metadata *more = pages_map_table(METADATA_STEP);
     if (more == NULL) return false;
     atomic_store_explicit(&more->used, sizeof *more, memory_order_relaxed);
     if (!atomic_compare_exchange_strong(&metadata, &before, more)) pages_unmap(more, METADATA_STEP);
@@ -27,7 +27,7 @@ void *metadata_alloc(size_t size)
 {
     size = align_up(size, 64);
     ASSERT(size != 0);
-    if (size > METADATA_STEP - sizeof(struct metadata)) return pages_map(align_up(size, PAGE), PAGE);
+    if (size > METADATA_STEP - sizeof(struct metadata)) return pages_map_table(align_up(size, PAGE));
     for (;;) {
         struct metadata *now = atomic_load_explicit(&metadata, memory_order_acquire);
         size_t at = now != NULL ? atomic_fetch_add(&now->used, size) : METADATA_STEP;

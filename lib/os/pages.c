@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 static void *map_with(void *hint, size_t size, int may)
@@ -122,6 +123,21 @@ bool pages_commit(void *start, size_t size)
 {
     uintptr_t from = (uintptr_t)start & -(uintptr_t)PAGE, end = align_up((uintptr_t)start + size, PAGE);
     return LIBC(mprotect, (void *)from, end - from, PROT_READ | PROT_WRITE) == 0;
+}
+
+void pages_name(void *start, size_t size, const char *name)
+{
+    static _Atomic bool refused;
+    if (atomic_load_explicit(&refused, memory_order_relaxed)) return;
+    if (!QUIETLY(KERNEL(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, start, size, name)))
+        atomic_store_explicit(&refused, true, memory_order_relaxed);
+}
+
+void *pages_map_table(size_t size)
+{
+    void *start = pages_map(size, PAGE);
+    if (start != NULL) pages_name(start, size, PAGES_TABLES);
+    return start;
 }
 
 void pages_huge(void *start, size_t size, bool may)

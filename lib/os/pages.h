@@ -27,6 +27,17 @@ void *pages_map(size_t size, size_t alignment);
 void *pages_reserve(size_t size);
 bool pages_commit(void *start, size_t size);
 
+/* Names a whole mapping: /proc/PID/maps and smaps show it as [anon:NAME]. A name of a part would split the
+ * mapping, and neighbours of one name stay one. Where the kernel has no names (Linux before 5.17, or built
+ * without them), or a sandbox refuses, the first call finds it out, and later ones do nothing. */
+#define PAGES_HEAP "reap heap"
+#define PAGES_POOLS "reap pools"
+#define PAGES_TABLES "reap tables"
+void pages_name(void *start, size_t size, const char *name);
+
+/* pages_map for the allocator's own tables, with a name. */
+void *pages_map_table(size_t size);
+
 /* Says whether the kernel may put huge pages behind the range, whatever its own setting is. */
 void pages_huge(void *start, size_t size, bool may);
 

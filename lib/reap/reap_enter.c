@@ -171,14 +171,27 @@ void reapLeave(void)
     end_innermost(reap->outer);
 }
 
+/* The reap below this one in the chain. */
+static struct reap *below(const struct reap *reap)
+{
+    return without_heap(reap_is_shared(reap) ? shared_outer : reap->outer);
+}
+
+static struct reap *innermost(void) { return redirect_reap ? redirect_reap : heap_outer; }
+
+bool reap_is_entered_here(const struct reap *reap)
+{
+    const struct reap *entered = innermost();
+    while (entered && entered != reap) entered = below(entered);
+    return entered != NULL;
+}
+
 /* --- fork ------------------------------------------------------------------------------------ */
 
 void reap_enter_take_along(void)
 {
-    for (struct reap *reap = redirect_reap ? redirect_reap : heap_outer; reap;) {
-        bool shared = reap_is_shared(reap);
+    for (struct reap *reap = innermost(); reap; reap = below(reap)) {
         reap->entered_in = process_generation;
-        if (shared) reap->entered = 1;
-        reap = without_heap(shared ? shared_outer : reap->outer);
+        if (reap_is_shared(reap)) reap->entered = 1;
     }
 }

@@ -26,4 +26,7 @@ void reap_enter_take_along(void);
 /* Returns true if a thread of this process has entered the reap. */
 bool reap_is_entered(struct reap *reap);
 
+/* Returns true if this thread has entered the reap, which is no shared one. */
+bool reap_is_entered_here(const struct reap *reap);
+
 #endif

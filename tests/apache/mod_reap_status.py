@@ -81,6 +81,7 @@ def check_document(text):
     must(totals["pss"] == (sum(known) if len(known) == len(processes) else None), "pss", totals["pss"], "of", known)
     must(totals["over_limit_recent"] <= totals["over_limit"], "over the limit", totals)
     check_order("tags", [tag["bytes"] for tag in document["tags"]])
+    check_order("mallocs", [malloc["bytes"] for malloc in document["mallocs"]])
     check_order("growers", [grower["change"] for grower in document["growers"]])
     must(all(grower["change"] > 0 for grower in document["growers"]), "growers", document["growers"])
     check_order("requests", [request["bytes"] or 0 for request in document["requests"]])

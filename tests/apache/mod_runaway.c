@@ -5,6 +5,8 @@
  *     grow=N      takes N pieces of 64 KiB, and passes a line of output after each
  *     quiet=N     takes N pieces and passes nothing
  *     small=N     takes N pieces of 1000 bytes and passes nothing
+ *     malloc=N    takes N pieces by malloc, and frees them when the request ends
+ *     leak=N      the same, and does not free them
  *     below=N     as grow, in a subpool with the tag runaway-subpool
  *     begin       passes a line, whose brigade has a flush bucket: the first bytes are out
  *     send=N      passes N lines
@@ -34,6 +36,7 @@
 #include <http_protocol.h>
 #include <http_request.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <util_filter.h>
 
@@ -198,6 +201,20 @@ static int keep_body(struct run *run)
     return OK;
 }
 
+static apr_status_t free_piece(void *piece)
+{
+    free(piece);
+    return APR_SUCCESS;
+}
+
+static void take_of_malloc(request_rec *r, int n, bool is_freed)
+{
+    for (; n > 0; n--) {
+        void *volatile piece = malloc(PIECE);
+        if (piece && is_freed) apr_pool_cleanup_register(r->pool, piece, free_piece, apr_pool_cleanup_null);
+    }
+}
+
 static void free_twice(apr_pool_t *pool)
 {
     void *object = apr_palloc(pool, 100);
@@ -237,6 +254,8 @@ static int step(struct run *run, const char *word)
         while (n-- > 0) take(run->r->pool, PIECE);
     else if (strncmp(word, "small", 5) == 0)
         while (n-- > 0) take(run->r->pool, SMALL);
+    else if (strncmp(word, "malloc", 6) == 0 || strncmp(word, "leak", 4) == 0)
+        take_of_malloc(run->r, n, *word == 'm');
     else if (strncmp(word, "send", 4) == 0)
         while (well && n-- > 0) well = say(run, "sent\n");
     else if (strncmp(word, "sleep", 5) == 0)

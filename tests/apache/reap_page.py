@@ -257,6 +257,7 @@ def check_refresh(browser, server):
     wanted = {"place": place, "row": True, "inside": 1, "pools": 1, "url": 1, "focus": "Tag"}
     expect(kept == wanted, "kept over refreshes: %s, not %s" % (kept, wanted))
     expect("▲ +" in text(browser, "#growers"), "growers: " + text(browser, "#growers"))
+    expect("request /reportlibperl.so.5.369003 MiB" in text(browser, "#mallocs"), "malloc: " + text(browser, "#mallocs"))
     expect("/grows" in text(browser, "#requests tbody tr"), "the request that grows is the first")
 
 

@@ -93,6 +93,8 @@ def document(n, processes, requests):
     totals = {**summed(rows), "rss": sum(p["rss"] or 0 for p in processes), "pss": sum(p["pss"] or 0 for p in processes), "over_limit": 12,
               "over_limit_recent": 3, "recent_seconds": 600, "over_hard": 0}
     growers = [{"tag": t["tag"], "bytes": t["bytes"], "change": int(t["bytes"] * .11 / (i + 1)), "seconds": 5} for i, t in enumerate(tags[:5])]
+    mallocs = [{"module": module, "for": of, "bytes": 3 * MIB // (i + 1), "objects": 900 // (i + 1)} for i, (module, of) in
+               enumerate((m, f) for m in ("libperl.so.5.36", "libcrypto.so.3") for f in ("request /report", "transaction", ""))]
     now = START + 5 * n
     wave = random.Random(7)
     history = [{"t": now - 5 * i, "bytes": int(totals["bytes"] * (1 - i / 300 + wave.uniform(-.03, .03))),
@@ -100,7 +102,7 @@ def document(n, processes, requests):
     history.append({"t": now, "bytes": totals["bytes"], "rss": totals["rss"], "requests": len(requests)})
     return {"server": {"version": "Apache/2.4.62 (Debian)", "mpm": "event", "time": now, "uptime": 90_061 + 5 * n, "generation": 2, "processes": len(processes)},
             "preload": True, "missing": None, "settings": settings(64 * MIB, [limit("ReapLimitRequest", 64 * MIB)]),
-            "totals": totals, "tags": tags, "growers": growers, "requests": sorted(requests, key=lambda r: -r["bytes"])[:50],
+            "totals": totals, "tags": tags, "growers": growers, "mallocs": mallocs, "requests": sorted(requests, key=lambda r: -r["bytes"])[:50],
             "history": history, "processes": processes}
 
 
@@ -170,7 +172,7 @@ def no_preload(n):
 def sparse(_):
     """Nothing of what may be missing is there."""
     return {"server": None, "totals": None, "processes": [{"pid": 1, "state": "stopping"}, None, {"pid": 2, "state": "silent"}, {}], "requests": [{}],
-            "tags": [{}], "growers": [{"change": -5}], "history": [{"t": None}, {}]}
+            "tags": [{}], "growers": [{"change": -5}], "mallocs": [{}], "history": [{"t": None}, {}]}
 
 
 HOSTILE = {"script": "/<script>document.title='taken'</script><img src=x onerror=document.title='taken'>",
@@ -188,6 +190,8 @@ def hostile(n):
     for tag, uri in zip(made["tags"], HOSTILE.values()):
         tag["tag"] = uri
     made["growers"][0]["tag"] = HOSTILE["script"]
+    for malloc, uri in zip(made["mallocs"], HOSTILE.values()):
+        malloc.update({"for": "request " + uri, "module": uri})
     made["server"]["version"] = HOSTILE["script"]
     return made
 

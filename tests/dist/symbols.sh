@@ -99,6 +99,10 @@ __cxa_atexit
 __cxa_finalize
 __register_atfork
 pthread_once
+# the charges of a thread, by the program's own calls; the second may allocate
+pthread_getspecific
+pthread_setspecific
+pthread_key_create
 # which modules there are; ld.so's locks only
 _dl_find_object
 dl_iterate_phdr

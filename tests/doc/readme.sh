@@ -38,6 +38,7 @@ export LD_PRELOAD=/usr/local/lib/libreap-malloc.so:/usr/local/lib/libreap-ask.so
 REAP_OPTIONS=ask=@reap.%p program & => tests/preload/reap-ask.sh => REAP_OPTIONS=ask=
 reap-ask 4711 usage => tests/preload/reap-ask.sh => "$ask" "$process" usage
 reap-ask 4711 tags => tests/preload/reap-ask.sh => "$ask" "$pid" $question
+reap-ask 4711 json | jq '\''[.reaps[] | select(.path | index("0x20")) | .bytes] | add'\'' => tests/preload/reap-ask.sh => jq "$program"
 reap-ask 4711 profile on => tests/profile/heap_profile.sh => profile on
 reap-ask 4711 profile pprof >heap.pb.gz && go tool pprof -http :8080 heap.pb.gz => tests/profile/heap_profile.sh => profile pprof
 reap-ask 4711 profile flames >heap.svg => tests/profile/heap_profile.sh => profile flames

@@ -2,6 +2,8 @@
 /* Mistakes with reaps and marks, and of functions that the library calls. */
 #include "misuse.h"
 
+#include <pthread.h>
+
 static void *copy; /* of a handle */
 static char buffer[10000];
 
@@ -54,6 +56,35 @@ static void clear(void) { reapFreeAll(&copy); }
 static void destroy(void) { reapDestroy(&copy); }
 static void destroy_by_value(void) { reapDestroy(at); }
 static void limit(void) { reapSetLimit(&copy, 1000); }
+static void charge(void) { reapCharge(&copy); }
+static void charge_as(void) { reapChargeAs(&copy, "label"); }
+static void charge_live(void) { reapCharge(&reap); }
+static void charge_as_null(void) { reapChargeAs(&reap, (const char *)at); }
+
+static void charged(void)
+{
+    charge_live();
+    reapCharge(NULL);
+    reapUncharge();
+    reapUncharge();
+}
+
+static void *enter_and_end(void *it)
+{
+    reapEnterQuietly(&it);
+    return NULL;
+}
+
+static void entered_elsewhere(void)
+{
+    pthread_t thread;
+    at = reap;
+    if (pthread_create(&thread, NULL, enter_and_end, reap) != 0 || pthread_join(thread, NULL) != 0) exit(99);
+    reapEnterQuietly(NULL); /* this thread is in others */
+    other = new_reap();
+    reapEnterQuietly(&other);
+}
+
 static void create_there(void) { reapCreate(reap, NULL); } /* the `&` was forgotten */
 
 static void create_child(void)
@@ -293,6 +324,13 @@ static const struct misuse cases[] = {
     CASE("destroyed_in_buffer", ORDINARY, NULL, destroyed_in_buffer, use, "reapMalloc", no_reap),
     CASE("null", ANY, NULL, null, use_null, "reapMalloc", no_reap),
     CASE("of_malloc", ORDINARY, NULL, block_of_malloc, clear, "reapFreeAll", no_reap),
+    CASE("charge_destroyed", ANY, NULL, destroyed, charge, "reapCharge", no_reap),
+    CASE("charge_as_destroyed", ANY, NULL, destroyed, charge_as, "reapChargeAs", no_reap),
+    CASE("charge_of_malloc", ORDINARY, NULL, block_of_malloc, charge, "reapCharge", no_reap),
+    CASE("charge_of_another_thread", ORDINARY, NULL, entered_elsewhere, charge_live, "reapCharge",
+         "another thread has entered the reap"),
+    CASE("charge_as_null", ANY, NULL, null, charge_as_null, "reapChargeAs", "an argument is NULL"),
+    CASE("uncharge_without_charge", ANY, NULL, charged, reapUncharge, "reapUncharge", "no reap is charged"),
     CASE("create_in_reap", ANY, NULL, live, create_there, "reapCreate",
          "a reap, where the address of a handle is to be set"),
 

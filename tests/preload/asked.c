@@ -19,13 +19,17 @@ static void take_memory(void)
 {
     static const char *const names[] = {"request", "connection", "\"odd\\ name\"", ""};
     static int counter;
-    void *top, *child;
+    void *top, *child, *above;
     reapCreate(&top, NULL);
     reapSetName(&top, "server");
     for (int i = 0; i < 200; i++) {
         reapCreate(&child, &top);
         reapSetName(&child, names[i % 4]);
         for (int k = 0; k < i; k++) reapMalloc(&child, (size_t)k);
+    }
+    for (int i = 0; i < 70; i++) {
+        above = child;
+        reapCreate(&child, &above);
     }
     reapAnswer("count", count, &counter);
 }

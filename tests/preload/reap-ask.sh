@@ -81,21 +81,35 @@ import json, re, sys
 read = lambda name: open(sys.argv[1] + "/" + name).read()
 answer = json.loads(read("json"))
 reaps, backend = answer["reaps"], answer["backend"]
-assert len(reaps) == 201 and reaps[0]["name"] == "server" and reaps[0]["parent"] is None
-assert all(r["parent"] == reaps[0]["reap"] and r["depth"] == 1 for r in reaps[1:])
+assert len(reaps) == 271 and reaps[0]["name"] == "server" and reaps[0]["parent"] is None
+by_reap = {r["reap"]: r for r in reaps}
+assert sum(r["parent"] == reaps[0]["reap"] and r["depth"] == 1 for r in reaps) == 200 and max(r["depth"] for r in reaps) == 71
 assert sorted({r["name"] for r in reaps}) == ["", '"odd\\ name"', "connection", "request", "server"]
 held, live = sum(r["bytes"] for r in reaps), sum(r["live_bytes"] for r in reaps)
 number = lambda text, word: sum(map(int, re.findall(r"(\d+) " + word, text)))
 for text in read("tree"), read("tags"):
     assert (number(text, "held"), number(text, "bytes"), number(text, "objects")) == \
         (held, live, sum(r["objects"] for r in reaps)), text
-assert number(read("tags"), "reaps") == 201 and "\nrequest: 50 reaps, " in read("tags")
+assert number(read("tags"), "reaps") == 271 and "\nrequest: 50 reaps, " in read("tags")
 assert all(r["live_bytes"] <= r["bytes"] <= r["peak"] and r["limit"] == 0 and r["chunks"] >= 1 for r in reaps)
 assert backend["live_bytes"] >= held and backend["held_bytes"] >= backend["live_bytes"]
 assert backend["os_given_bytes"] - backend["os_returned_bytes"] == backend["held_bytes"]
+assert all(r["level"] == r["depth"] + 1 and r["path"] == (by_reap[r["parent"]]["path"] if r["parent"] else [])[:64] + [r["reap"]]
+           for r in reaps)
 assert all(c["used"] <= c["blocks"] and c["empty"] <= c["superblocks"] for c in backend["classes"])
 assert any(c["chunks"] for c in backend["classes"]) and backend["path"] in ("rseq cid", "rseq cpu", "locked")
 PYTHON
+if ! lacks jq "a subtree by jq, as reap-ask(1) has it"; then
+    # The child below which there are 70 others: the newest, so what follows the server at first.
+    python3 - "$tmp/json" >"$tmp/below" <<'PYTHON'
+import json, sys
+reaps = json.load(open(sys.argv[1]))["reaps"]
+print(reaps[1]["reap"], sum(r["bytes"] for r in reaps[1:72]))
+PYTHON
+    read -r top sum <"$tmp/below"
+    program=$(sed -n "s/^\$ reap.*json | jq '\(.*\)'\$/\1/p" "$srcdir/doc/reap-ask.1" | sed "s/0x20/$top/")
+    [ "$(jq "$program" "$tmp/json")" = "$sum" ] || wrong "jq counts otherwise than $sum: $program"
+fi
 [ "$("$ask" "$pid" count one two)$("$ask" "@reap.$pid" count)" = "one two 1 2" ] || wrong "the program's own question"
 says 1 "no such question as 'zork'" "$ask" "$pid" zork
 

@@ -78,7 +78,7 @@ def check(pprof, svg, text, expected, period):
     if types != [("alloc_objects", "count"), ("alloc_space", "bytes"), ("inuse_objects", "count"),
                  ("inuse_space", "bytes"), ("inuse_usable", "bytes")] or has != period:
         wrong.append(f"types {types}, period {has}")
-    name, *numbers = expected.split()
+    name, *numbers = expected.rsplit(None, 5)
     live, live_bytes, objects, byte, largest = map(int, numbers)
     label = "(malloc)" if name == "malloc" else name
     sums = [sum(values[i] for reap, _, values in samples if reap == label) for i in range(5)]

@@ -47,7 +47,7 @@ says() {
     grep -qxF -- "reap-ask: reap: profile: $line" "$tmp/refused" || { wrong "$* does not say '$line', but:"; cat "$tmp/refused"; }
 }
 reports() {
-    profile pprof >"$tmp/pprof" && profile flames >"$tmp/svg" && profile >"$tmp/text" || wrong "no report"
+    profile pprof >"$tmp/pprof" && profile flames >"$tmp/svg" && profile >"$tmp/text" && profile mallocs >"$tmp/mallocs" || wrong "no report"
     tail -n 1 "$tmp/out" >"$tmp/expected"
     python3 -B "$srcdir/tests/profile/heap_profile.py" "$tmp/pprof" "$tmp/svg" "$tmp/text" "$tmp/expected" "$bytes" || bad=1
 }
@@ -63,7 +63,14 @@ sums() {
 }
 
 # --- sums -------------------------------------------------------------------------------------
-for work in ${PROFILE_WORKS:-malloc kept ended cleared rewound freed moved shared entered limited}; do sums "$work"; done
+for work in ${PROFILE_WORKS:-malloc kept ended cleared rewound freed moved shared entered limited charged}; do sums "$work"; done
+
+# Of malloc's memory, whose it is and which module's; the picture and the lines were compared above.
+grep -P '\tprofiled\t|\t[^\t]+$' "$tmp/mallocs" | cut -f 3- >"$tmp/said" # and what a thread of libreap-ask took for itself
+[ "$(sort "$tmp/said" | tr '\n\t' ', ')" = "profiled ,profiled charged /url," ] || wrong "malloc's modules and names"
+sed -n 's/^malloc for charged \/url: \([0-9]*\) live objects, \([0-9]*\) bytes.*/\2 \1/p' "$tmp/text" >"$tmp/sum"
+awk -F '\t' '$4 != "" { print $1, $2 }' "$tmp/mallocs" | paste -d' ' - "$tmp/sum" >"$tmp/said" # each is rounded
+awk '{ n++; exit ($1 - $3) ^ 2 > 1 || ($2 - $4) ^ 2 > 1 } END { if (n != 1) exit 1 }' "$tmp/said" || wrong "malloc's bytes and objects"
 
 # A program at a fixed address, to which malloc is a jump in its own text.
 program=${program}_fixed
@@ -126,7 +133,7 @@ for what in "on 0" "on -1" "on 1x" "on 1073741825" "on 99999999999999999999" "on
     says "the bytes between two samples are 1 to 1073741824" profile "$what"
 done
 for what in onward offf "pprof x" "flames x" '\377' "$(printf '%4000s' | tr ' ' x)"; do
-    says "it takes on [BYTES], off, pprof, flames, flames allocated, or nothing" profile "$what"
+    says "it takes on [BYTES], off, pprof, flames, flames allocated, mallocs, or nothing" profile "$what"
 done
 [ "$(profile)" = "profile: off; on [BYTES] turns it on" ] || wrong "off: $(profile)"
 profile on >"$tmp/text"

@@ -25,6 +25,7 @@ void use_module(const char *path);
 void use_freed(void);
 void use_moved(void);
 void use_entered(void);
+void use_charged(void);
 
 struct sums {
     size_t live, live_bytes, all, all_bytes, largest;
@@ -325,6 +326,30 @@ SITE void use_entered(void)
     print("entered", &sums);
 }
 
+/* Memory of malloc, for a reap that ends meanwhile. What comes within another charge, or after it, is not
+ * counted. */
+SITE void use_charged(void)
+{
+    void *reap;
+    struct sums sums = {.live = 0};
+    make(&reap, NULL, "charged", 0);
+    if (reapChargeAs(&reap, "/url") != 0) abort();
+    for (unsigned i = 0, state = 3; i < 60000; i++) {
+        size_t size = next_size(&state, 300);
+        void *object = malloc(size);
+        count(&sums, size);
+        if (i == 30000) reapDestroy(&reap);
+        if (i % 2 != 0) continue;
+        uncount(&sums, size);
+        free(object);
+    }
+    if (reapCharge(NULL) != 0 || !malloc(1 << 20)) abort();
+    reapUncharge();
+    reapUncharge();
+    if (!malloc(1 << 20)) abort();
+    print("malloc for charged /url", &sums);
+}
+
 static void use_limited(void)
 {
     void *reap;
@@ -392,7 +417,7 @@ static void use(const char *what, const char *path)
     } works[] = {{"malloc", use_malloc},   {"kept", use_kept},       {"ended", use_ended},
                  {"cleared", use_cleared}, {"rewound", use_rewound}, {"freed", use_freed},
                  {"moved", use_moved},     {"shared", use_shared},   {"entered", use_entered},
-                 {"limited", use_limited}, {"churn", use_churn}};
+                 {"limited", use_limited}, {"charged", use_charged}, {"churn", use_churn}};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         if (strcmp(works[i].name, what) == 0) works[i].work();
     if (strcmp(what, "module") == 0) use_module(path);

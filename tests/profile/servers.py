@@ -53,9 +53,12 @@ def tags_of(text):
 
 
 def profile_of(text):
-    """Usable bytes of what lives, by name."""
-    return {name: int(usable) for name, usable in
-            re.findall(r"^(.*): \d+ live objects, \d+ bytes, (\d+) usable; ", text, re.M)}
+    """Usable bytes of what lives, by name; those of malloc together, whomever a thread worked for."""
+    sums = {}
+    for name, usable in re.findall(r"^(.*): \d+ live objects, \d+ bytes, (\d+) usable; ", text, re.M):
+        name = "malloc" if name.startswith("malloc for ") else name
+        sums[name] = sums.get(name, 0) + int(usable)
+    return sums
 
 
 def live_of(text):

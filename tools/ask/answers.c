@@ -21,10 +21,13 @@ static void tree(FILE *out) { reapReport(NULL, out); }
 
 /* --- JSON ------------------------------------------------------------------------------------ */
 
+enum { LEVELS = 64 }; /* of a path */
+
 /* The rows of a list: all but the first begin with a comma. */
 struct rows {
     FILE *out;
     const char *comma;
+    void *above[LEVELS]; /* the reaps above the row's, uppermost first */
 };
 
 static int put_class(const struct hoard_class *class, void *arg)
@@ -41,7 +44,7 @@ void reapBackendJson(FILE *out)
 {
     NOT_NULL(out, "reapBackendJson");
     struct hoard_stats s;
-    struct rows rows = {out, ""};
+    struct rows rows = {.out = out, .comma = ""};
     hoard_stats(&s);
     fprintf(out, "{\"path\": ");
     json_string(out, s.path, SIZE_MAX);
@@ -61,6 +64,17 @@ void reapBackendJson(FILE *out)
             returned);
 }
 
+/* The reaps from the uppermost one to this one, so that a subtree is one filter. A reap that was destroyed
+ * during the survey may be left out of it, so the parent comes from the view. */
+static void put_path(struct rows *rows, const struct reap_view *view)
+{
+    unsigned depth = view->depth < LEVELS ? view->depth : LEVELS;
+    if (depth > 0 && depth == view->depth) rows->above[depth - 1] = view->parent;
+    fprintf(rows->out, "\"level\": %u, \"path\": [", view->depth + 1);
+    for (unsigned i = 0; i < depth; i++) fprintf(rows->out, "\"%p\", ", rows->above[i]);
+    fprintf(rows->out, "\"%p\"], ", view->reap);
+}
+
 static int put_reap(const struct reap_view *view, void *arg)
 {
     struct rows *rows = arg;
@@ -72,6 +86,7 @@ static int put_reap(const struct reap_view *view, void *arg)
     fprintf(out, "%s\n {\"depth\": %u, \"name\": ", rows->comma, view->depth);
     json_string(out, view->name, SIZE_MAX);
     fprintf(out, ", \"reap\": \"%p\", \"parent\": %s, ", view->reap, parent);
+    put_path(rows, view);
     fprintf(out, "\"bytes\": %zu, \"live_bytes\": %zu, \"objects\": %zu, \"chunks\": %zu, ",
             stats->chunk_bytes, stats->live_bytes, stats->live_objects, stats->chunks);
     fprintf(out, "\"peak\": %zu, \"limit\": %zu, \"age\": %s}", stats->peak_chunk_bytes, stats->limit, age);
@@ -81,7 +96,7 @@ static int put_reap(const struct reap_view *view, void *arg)
 
 static void json(FILE *out)
 {
-    struct rows rows = {out, ""};
+    struct rows rows = {.out = out, .comma = ""};
     fprintf(out, "{\"process\": %d, \"program\": ", (int)getpid());
     json_string(out, program_invocation_short_name, 200);
     fprintf(out, ", \"backend\": ");

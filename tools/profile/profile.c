@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profile.c: turns the heap profile on and off, and answers for it.
  *
- *     reap-ask PROCESS profile [on [BYTES] | off | pprof | flames | flames allocated]     (libreap-ask)
+ *     reap-ask PROCESS profile [on [BYTES] | off | pprof | flames | flames allocated | mallocs] (libreap-ask)
  *     REAP_PROFILE=FILE [REAP_PROFILE_BYTES=BYTES]     from the start; FILE is written at exit
  *
  * Off is as if this library were not there: the program's calls go where ld.so has sent them. What was
@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/common/profile_face.h"
 #include "tools/common/standard_error.h"
 #define REAP_OPTIONAL
 #include "profile_own.h"
@@ -84,6 +85,7 @@ static const char *turn_on(size_t period)
     times = (struct profile_times){.start_ns = ns_since(&epoch, CLOCK_REALTIME), .period = period};
     clock_gettime(CLOCK_MONOTONIC, &since);
     is_on = was_on = profile_patch(true);
+    reap_profile_face.is_on = is_on;
     if (is_on) return NULL;
     profile_table_stop();
     return "/proc/self/maps cannot be read";
@@ -93,6 +95,7 @@ static const char *turn_off(void)
 {
     if (!is_on) return "it is off already";
     if (!profile_patch(false)) return "/proc/self/maps cannot be read";
+    reap_profile_face.is_on = false;
     profile_table_stop();
     times.lasts_ns = ns_since(&since, CLOCK_MONOTONIC);
     is_on = false;
@@ -124,11 +127,13 @@ static const char *put_report(FILE *out, const char *what)
     if (!was_on) return "it was not on yet";
     if (is_on) profile_patch(true); /* objects that were loaded since */
     keep_time();
-    const struct report *report = report_make();
+    const struct report *report = report_make(strcmp(what, "mallocs") != 0);
     if (!report) return "no memory for this answer";
     bool done = true;
     if (strcmp(what, "pprof") == 0)
         done = profile_write_pprof(report, times, out);
+    else if (strcmp(what, "mallocs") == 0)
+        profile_write_mallocs(report, out);
     else if (!*what)
         profile_write_names(report, out);
     else
@@ -153,7 +158,7 @@ static const char no_period[] = "the bytes between two samples are 1 to 10737418
 
 static const char *do_what(const char *args, FILE *out)
 {
-    static const char *const reports[] = {"pprof", "flames", "flames allocated"};
+    static const char *const reports[] = {"pprof", "flames", "flames allocated", "mallocs"};
     bool says_on = strncmp(args, "on", 2) == 0 && (!args[2] || args[2] == ' ' || args[2] == '\t');
     size_t period = says_on ? read_period(args + 2) : 0;
     if (says_on && period == 0) return no_period;
@@ -162,7 +167,7 @@ static const char *do_what(const char *args, FILE *out)
     if (!wrong || *wrong) return wrong;
     for (size_t i = 0; i < sizeof reports / sizeof *reports; i++)
         if (strcmp(args, reports[i]) == 0) return put_report(out, args);
-    if (*args) return "it takes on [BYTES], off, pprof, flames, flames allocated, or nothing";
+    if (*args) return "it takes on [BYTES], off, pprof, flames, flames allocated, mallocs, or nothing";
     put_state(out);
     return was_on ? put_report(out, "") : NULL;
 }
@@ -178,6 +183,18 @@ static void answer(FILE *out, const char *args, void *unused)
     pthread_mutex_unlock(&mutex);
     if (wrong) fprintf(out, "reap: profile: %s\n", wrong);
 }
+
+static void put_mallocs(FILE *out)
+{
+    pthread_mutex_lock(&mutex);
+    bool was_busy = profile_busy;
+    profile_busy = true;
+    if (is_on) put_report(out, "mallocs");
+    profile_busy = was_busy;
+    pthread_mutex_unlock(&mutex);
+}
+
+struct profile_face reap_profile_face = {.put_mallocs = put_mallocs};
 
 /* --- from the start -------------------------------------------------------------------------- */
 

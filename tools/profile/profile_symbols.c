@@ -47,6 +47,7 @@ static void copy_stack(const struct profile_stack *stack, void *const *frames, c
     struct report_stack *to = &own.report.stacks[own.report.n_stacks++];
     *to = (struct report_stack){.places = own.frames + own.n_frames, .depth = stack->depth};
     to->name = name;
+    to->is_malloc = stack->is_malloc;
     to->all = stack->all;
     to->live = stack->live;
     for (unsigned i = 0; i < stack->depth; i++)
@@ -72,13 +73,14 @@ static const char *function_of(const void *address, const struct profile_map *ma
     return name ? name : dladdr(address, &info) ? info.dli_sname : NULL;
 }
 
-static void name_place(struct report_place *place)
+static void name_place(struct report_place *place, bool names_functions)
 {
     const struct profile_map *map = profile_map_of((void *)place->address);
     const char *path = map && map->path[0] == '/' ? map->path : "", *slash = strrchr(path, '/');
+    place->file = path;
+    if (!names_functions) return;
     const char *name = function_of((void *)place->address, map, path);
     place->is_known = name;
-    place->file = path;
     if (name)
         place->function = text_of("%.400s", name, 0);
     else if (slash)
@@ -87,7 +89,7 @@ static void name_place(struct report_place *place)
         place->function = text_of("%s0x%zx", "", place->address);
 }
 
-const struct report *report_make(void)
+const struct report *report_make(bool names_functions)
 {
     own.memory =
         mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -103,7 +105,7 @@ const struct report *report_make(void)
         return NULL;
     }
     profile_table_walk(copy_stack, NULL);
-    for (uint32_t i = 0; i < own.report.n_places; i++) name_place(&own.report.places[i]);
+    for (uint32_t i = 0; i < own.report.n_places; i++) name_place(&own.report.places[i], names_functions);
     elf_names_forget();
     return &own.report;
 }

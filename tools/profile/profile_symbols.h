@@ -12,7 +12,8 @@
 struct report_stack {
     const uint32_t *places; /* numbers of places, innermost first */
     unsigned depth;
-    const char *name; /* of the reap; "": malloc's */
+    const char *name; /* as profile_table.h has it */
+    bool is_malloc;
     struct profile_sum all, live;
 };
 
@@ -30,8 +31,9 @@ struct report {
     uint32_t n_stacks, n_places;
 };
 
-/* Makes a report. The memory is the report's own. NULL: there is none, or no /proc. */
-const struct report *report_make(void);
+/* Makes a report; names functions if the caller wants that, which takes most of the time. The memory is the
+ * report's own. NULL: there is none, or no /proc. */
+const struct report *report_make(bool names_functions);
 void report_drop(void);
 
 /* Memory until the report is dropped; NULL: there is none. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile_table.h"
 
-#include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unwind.h>
 
 #include "profile_own.h"
+#include "profile_probe.h"
 
 struct sample {
     const void *object;
@@ -25,7 +26,8 @@ struct table {
     struct profile_stack stacks[PROFILE_STACKS + 1];
     void *frames[PROFILE_FRAMES];
     char names[PROFILE_NAMES][PROFILE_NAME];
-    uint32_t used_samples, free_samples, used_frames, used_names;
+    bool is_charge[PROFILE_NAMES];
+    uint32_t used_samples, free_samples, used_frames, used_names, used_charges;
     struct profile_figures figures;
 };
 
@@ -67,19 +69,28 @@ void profile_table_stop(void)
 
 /* --- stacks ---------------------------------------------------------------------------------- */
 
-static uint16_t find_name(const char *name)
+/* The last two names stand for those that found no room. */
+static uint16_t other_names(bool is_charge)
+{
+    uint16_t i = (uint16_t)(PROFILE_NAMES - 1 - is_charge);
+    strcpy(table->names[i], is_charge ? PROFILE_MALLOC "(other names)" : "(other names)");
+    return i;
+}
+
+static uint16_t find_name(const char *name, bool is_charge)
 {
     char text[PROFILE_NAME] = "";
     if (!name) return 0; /* names[0] is "" */
-    memcpy(text, *name ? name : "(no name)", strnlen(*name ? name : "(no name)", sizeof text - 1));
+    snprintf(text, sizeof text, "%s%s", is_charge ? PROFILE_MALLOC : "", *name ? name : "(no name)");
     if (table->used_names == 0) table->used_names = 1;
     for (uint32_t i = 1; i < table->used_names; i++)
-        if (memcmp(table->names[i], text, sizeof text) == 0) return (uint16_t)i;
-    if (table->used_names == PROFILE_NAMES - 1) {
-        memcpy(table->names[PROFILE_NAMES - 1], "(other names)", 14);
-        return PROFILE_NAMES - 1;
-    }
+        if (table->is_charge[i] == is_charge && memcmp(table->names[i], text, sizeof text) == 0)
+            return (uint16_t)i;
+    if (table->used_names == PROFILE_NAMES - 2 || (is_charge && table->used_charges == PROFILE_CHARGES))
+        return other_names(is_charge);
     memcpy(table->names[table->used_names], text, sizeof text);
+    table->is_charge[table->used_names] = is_charge;
+    table->used_charges += is_charge;
     return (uint16_t)table->used_names++;
 }
 
@@ -107,6 +118,7 @@ static uint32_t find_stack(void *const *frames, unsigned depth, unsigned name)
     table->stacks[i] = (struct profile_stack){.next = *head, .first = table->used_frames, .hash = hash};
     table->stacks[i].depth = (uint16_t)depth;
     table->stacks[i].name = (uint16_t)name;
+    table->stacks[i].is_malloc = name == 0 || name == PROFILE_NAMES - 2 || table->is_charge[name];
     memcpy(table->frames + table->used_frames, frames, depth * sizeof *frames);
     table->used_frames += depth;
     return *head = i;
@@ -183,13 +195,13 @@ static uint64_t add(const struct profile_object *object, const struct walk *walk
     uint32_t *old = find_sample(object->address);
     if (*old) unlink_sample(old);
     table->figures.samples++;
-    uint32_t stack = find_stack(walk->frames, walk->depth, find_name(object->name));
+    uint32_t stack = find_stack(walk->frames, walk->depth, find_name(object->name, object->is_malloc));
     uint32_t i = stack ? take_sample() : 0;
     if (!i) {
         table->figures.lost++;
         return 0;
     }
-    double scale = -1 / expm1(-(double)object->window / (double)object->period);
+    double scale = profile_table_scale(object);
     size_t bucket = bucket_of(object->address);
     struct sample *sample = &table->samples[i];
     *sample = (struct sample){.object = object->address, .next = table->buckets[bucket], .stack = stack};
@@ -210,6 +222,7 @@ uint64_t profile_table_add(const struct profile_object *object)
     profile_table_lock();
     uint64_t number = runs ? add(object, &walk) : 0;
     profile_table_unlock();
+    if (number) profile_probe_alloc(object);
     return number;
 }
 
@@ -223,16 +236,21 @@ uint64_t profile_table_remove(const void *object)
         unlink_sample(link);
     }
     profile_table_unlock();
+    if (number) profile_probe_free(object);
     return number;
 }
 
 void profile_table_end(uint64_t number)
 {
     uint32_t i = (uint32_t)(number % (PROFILE_SAMPLES * 2));
+    const void *object = NULL;
     profile_table_lock();
-    if (runs && i <= PROFILE_SAMPLES && table->samples[i].number == number)
-        unlink_sample(find_sample(table->samples[i].object));
+    if (runs && i <= PROFILE_SAMPLES && table->samples[i].number == number) {
+        object = table->samples[i].object;
+        unlink_sample(find_sample(object));
+    }
     profile_table_unlock();
+    if (object) profile_probe_free(object);
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

@@ -9,7 +9,10 @@
  *        |
  *     buckets -> sample -> sample        objects that live, by their addresses
  *                  |
- *     hashes  -> stack -> stack          frames, the reap's name; sums of all samples, and of live ones
+ *     hashes  -> stack -> stack          frames, a name; sums of all samples, and of live ones
+ *
+ * The name of an object of a reap is the reap's; of one of malloc it is that of the reap that the thread
+ * works for (reapCharge), behind PROFILE_MALLOC, or "".
  *
  * Invariants
  *     - A count of pages is that of the samples there; after the profile was stopped it is 0.
@@ -21,6 +24,7 @@
 #ifndef PROFILE_TABLE_H
 #define PROFILE_TABLE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,8 +36,11 @@ enum {
     PROFILE_FRAMES = 1 << 20, /* of all stacks */
     PROFILE_DEPTH = 64,       /* frames of a stack; deeper ones lose their beginning */
     PROFILE_NAMES = 1024,
-    PROFILE_NAME = 120 /* bytes that tell names of reaps apart */
+    PROFILE_CHARGES = 512, /* of these names, at most for malloc: there may be as many as URLs */
+    PROFILE_NAME = 120     /* bytes that tell names of reaps apart */
 };
+
+#define PROFILE_MALLOC "malloc for "
 
 /* A sum over objects: how many, their bytes as asked for, and those that they take. */
 struct profile_sum {
@@ -44,7 +51,8 @@ struct profile_stack {
     uint32_t next;  /* of the same hash */
     uint32_t first; /* its frames: return addresses, innermost first */
     uint16_t depth;
-    uint16_t name; /* of the reap */
+    uint16_t name;
+    bool is_malloc; /* no reap has the objects */
     uint32_t hash;
     struct profile_sum all, live;
 };
@@ -58,7 +66,8 @@ struct profile_figures {
 struct profile_object {
     const void *address;
     size_t size, taken, window, period;
-    const char *name; /* of its reap; NULL: it is malloc's */
+    const char *name; /* of its reap, or of that which the thread works for; NULL: of none */
+    bool is_malloc;   /* no reap has it */
 };
 
 /* False: no memory. */
@@ -68,6 +77,12 @@ bool profile_table_make(void);
 void profile_table_start(void);
 void profile_table_stop(void);
 
+/* How many objects of its size a sampled object stands for. */
+static inline double profile_table_scale(const struct profile_object *object)
+{
+    return -1 / expm1(-(double)object->window / (double)object->period);
+}
+
 /* Adds a sample, with the stack of the caller. Returns its number, which is never used again; 0: it is not
  * there. */
 uint64_t profile_table_add(const struct profile_object *object);
@@ -76,7 +91,7 @@ uint64_t profile_table_add(const struct profile_object *object);
 uint64_t profile_table_remove(const void *object);
 void profile_table_end(uint64_t number);
 
-/* Calls fn for each stack, with its frames and name ("": no reap's), under the lock: fn must not allocate. */
+/* Calls fn for each stack, with its frames and name, under the lock: fn must not allocate. */
 void profile_table_walk(void (*fn)(const struct profile_stack *stack, void *const *frames, const char *name,
                                    void *arg),
                         void *arg);

@@ -19,6 +19,11 @@ bool profile_write_pprof(const struct report *report, struct profile_times times
  * samples at this period. */
 void profile_write_flames(const struct report *report, bool of_all, size_t period, FILE *out);
 
+/* What malloc holds that no reap has, largest first: live bytes and objects, the innermost object (file) in
+ * the stack that is no run-time library, and the name of the reap that the thread worked for, between tabs.
+ */
+void profile_write_mallocs(const struct report *report, FILE *out);
+
 /* A line for malloc and for each name of a reap, the one with most live bytes first. */
 void profile_write_names(const struct report *report, FILE *out);
 

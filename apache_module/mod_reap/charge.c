@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "charge.h"
+
+#include "library.h"
+
+#include <stdio.h>
+
+enum { URL = 100 }; /* bytes that tell URLs apart */
+
+static _Thread_local bool is_charged;
+
+static bool is_wanted(void) { return library_profiles() && apr_pool_reap && reapChargeAs; }
+
+static void charge(apr_pool_t *pool, const char *label)
+{
+    if (is_charged) reapUncharge();
+    is_charged = is_wanted() && reapChargeAs(apr_pool_reap(pool), label) == 0;
+}
+
+void charge_request(const request_rec *r, bool shows_url)
+{
+    char url[URL + 1] = "";
+    if (!is_charged && !is_wanted()) return;
+    if (shows_url && r->uri) snprintf(url, sizeof url, "%s", r->uri);
+    charge(r->pool, url);
+}
+
+void charge_connection(const conn_rec *c)
+{
+    if (is_charged || is_wanted()) charge(c->pool, "");
+}

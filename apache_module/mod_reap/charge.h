@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* charge: whom a thread works for, so that the heap profile knows for which URL PHP, Perl, OpenSSL or
+ * ModSecurity took memory of malloc (reapCharge).
+ *
+ * A thread has at most one charge of this module: the request that it is at, or else its connection. While no
+ * libreap-profile is on, nothing is charged.
+ */
+#ifndef MOD_REAP_CHARGE_H
+#define MOD_REAP_CHARGE_H
+
+#include <httpd.h>
+
+#include <stdbool.h>
+
+/* shows_url: the host may be seen on the page. */
+void charge_request(const request_rec *r, bool shows_url);
+void charge_connection(const conn_rec *c);
+
+#endif

@@ -1,0 +1,101 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Memory of malloc that a module's handler holds is known by URL, module and pool, under each MPM or the one named: by
+# the heap profile, in each form of reap-status and in the flame graph. Some of it ends with its request, and some is
+# left; a host without ReapStatus shows no URL. While no profile is on, there is nothing of it.
+. "${srcdir:-.}/tests/apache/mod_reap_lib.sh"
+need_file "$httpd_libs/libreap-profile.so" libreap-profile
+all="$httpd_libs/libreap-malloc.so:$reaps:$httpd_libs/libreap-ask.so:$httpd_libs/libreap-profile.so"
+piece=65536
+
+# held FORM: in the last look, "NAME MODULE BYTES" of the handler's module, sorted.
+held() {
+    case $1 in
+        json) python3 -c "
+import json, sys
+for m in json.load(open('$tmp/body'))['mallocs']:
+    if m['module'] == 'mod_runaway.so': print(m['for'], m['bytes'])" ;;
+        auto) sed -n 's/^ReapMalloc "mod_runaway\.so" for "\(.*\)": \([0-9]*\) bytes, [0-9]* objects$/\1 \2/p' "$tmp/body" ;;
+        prometheus) sed -n 's/^reap_malloc_bytes{module="mod_runaway\.so",for="\(.*\)"} /\1 /p' "$tmp/body" ;;
+    esac | sort >"$tmp/held"
+}
+# holds NAME PIECES...: these names have as many pieces, and no other name has any; samples err by a fiftieth.
+holds() {
+    printf '%s %s\n' "$@" | python3 -c "
+import sys
+wanted = {line.rsplit(' ', 1)[0]: int(line.rsplit(' ', 1)[1]) * $piece for line in sys.stdin if line.strip()}
+got = {line.rsplit(' ', 1)[0]: int(line.rsplit(' ', 1)[1]) for line in open('$tmp/held')}
+sys.exit(wanted.keys() != got.keys() or any(abs(got[n] - wanted[n]) > wanted[n] / 50 for n in wanted))"
+}
+# shows NAME PIECES...: each form, in a look from now on.
+shows() {
+    fresh_look
+    for form in json auto prometheus; do
+        ask "/reap-status?$form"
+        held $form
+        holds "$@" || complain "$form shows: $(tr '\n' ';' <"$tmp/held"), not: $*"
+    done
+}
+
+under() {
+    mpm=$1 mode="$1"
+    reap_prepare "$tmp/$mpm" "$mpm" 'ReapStatus On' '<VirtualHost *>' 'ServerName main.test' '</VirtualHost>' \
+        '<VirtualHost *>' 'ServerName quiet.test' 'ReapStatus Off' '</VirtualHost>'
+    [ "$2" != perl ] || cat >>"$dir/httpd.conf" <<END
+LoadModule perl_module $httpd_modules/mod_perl.so
+<Perl>
+package Keep; our @kept;
+sub handler { push @kept, "x" x 1000 for 1..2000; print "kept"; 0 }
+\$INC{"Keep.pm"} = 1;
+</Perl>
+<Location /perl>
+SetHandler perl-script
+PerlResponseHandler Keep
+</Location>
+END
+    touch "$dir/htdocs/stay"
+    export REAP_OPTIONS=ask=@reap.%p
+    [ "$2" = off ] || export REAP_PROFILE="$tmp/at-exit" REAP_PROFILE_BYTES=4096
+    httpd_start "$dir" "$all"
+    unset REAP_PROFILE REAP_OPTIONS
+    site="http://127.0.0.1:$httpd_port"
+    # Two URLs on one connection, and a query that is none of a URL's; then a request that goes on.
+    curl -s -o "$tmp/page" "$site/runaway/leak?leak=60&n=1" -o "$tmp/page" "$site/runaway/other?leak=30" \
+        -o "$tmp/page" "$site/runaway/leak?leak=40&n=2" -o "$tmp/page" "$site/page.txt"
+    curl -s -o "$tmp/page" -H 'Host: quiet.test' "$site/runaway/secret?leak=50"
+    curl -s -o "$tmp/page" "$site/runaway/stays?malloc=80&stay=60000" &
+    client=$!
+    sleep 1
+    if [ "$2" = off ]; then
+        shows
+        ask '/reap-status?json'
+        grep -q '"mallocs":\[\]' "$tmp/body" || complain "something of malloc without a profile"
+    else
+        shows 'request /runaway/leak' 100 'request /runaway/other' 30 request 50 'request /runaway/stays' 80
+        child=$(curl -s "$site/reap-status?json" | python3 -c "
+import json, sys
+print(next(r['pid'] for r in json.load(sys.stdin)['requests'] if '/stays' in r['uri']))")
+        "$build/tools/ask/reap-ask" "$child" profile flames >"$tmp/svg" || complain "no flame graph"
+        grep -q '<title>malloc for request /runaway/stays: ' "$tmp/svg" || complain "no box of the request"
+    fi
+    # Two megabytes that an interpreter keeps, by objects of a kilobyte: of five, one is sampled. A piece is, but for one in ten million.
+    if [ "$2" = perl ]; then
+        curl -s -o "$tmp/page" "$site/perl/report?n=1"
+        fresh_look
+        bytes=$(sed -n 's,^ReapMalloc "libperl\.so[^"]*" for "request /perl/report": \([0-9]*\) bytes.*,\1,p' "$tmp/auto")
+        { [ "${bytes:-0}" -gt 1300000 ] && [ "$bytes" -lt 3000000 ]; } || complain "perl keeps '$bytes'"
+    fi
+    rm -f "$dir/htdocs/stay"
+    wait $client
+    [ "$2" = off ] || shows 'request /runaway/leak' 100 'request /runaway/other' 30 request 50
+    httpd_end_well
+}
+as() {
+    case $1 in
+        off) under event off ;;
+        perl) lacks_file "$httpd_modules/mod_perl.so" "mod_perl (Debian: libapache2-mod-perl2)" || under prefork perl ;;
+        *) under "$1" on ;;
+    esac
+}
+at_once as ${1:-event worker prefork off perl}
+exit $bad
