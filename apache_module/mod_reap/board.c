@@ -43,6 +43,13 @@ struct shared {
     struct board_point points[BOARD_POINTS];
     unsigned n_points; /* ever; the last is at n_points - 1, modulo */
     struct growth base, next;
+    struct {
+        pid_t pid; /* 0: nobody's */
+        apr_time_t until, gone;
+    } turn;
+    struct board_end ends[BOARD_ENDS];
+    uint64_t n_ends; /* ever; the last is at n_ends - 1, modulo */
+    int said_by;     /* the generation that had the first word, and 1 */
     struct board_slot slots[];
 };
 
@@ -206,6 +213,51 @@ size_t board_slots(struct board_slot **slots)
 void board_release(struct board_slot *slot)
 {
     if (slot) __atomic_store_n(&slot->pid, 0, __ATOMIC_RELEASE);
+}
+
+/* --- children that end --------------------------------------------------------------------------- */
+
+bool board_take_turn(apr_time_t until)
+{
+    apr_time_t now = apr_time_now();
+    if (!take()) return false;
+    struct shared *shared = board->shared;
+    if (shared->turn.pid && !shared->turn.gone && process_is_gone(shared->turn.pid)) shared->turn.gone = now;
+    bool is_free =
+        now > shared->turn.until || (shared->turn.gone && now - shared->turn.gone > 2 * APR_USEC_PER_SEC);
+    if (is_free) {
+        shared->turn.pid = getpid();
+        shared->turn.until = until;
+        shared->turn.gone = 0;
+    }
+    release();
+    return is_free;
+}
+
+void board_note_end(const struct board_end *end)
+{
+    if (!take()) return;
+    board->shared->ends[board->shared->n_ends++ % BOARD_ENDS] = *end;
+    release();
+}
+
+uint64_t board_ends(struct board_end *ends, size_t *n)
+{
+    if (n) *n = 0;
+    if (!take()) return 0;
+    uint64_t all = board->shared->n_ends;
+    for (size_t i = 0; n && i < BOARD_ENDS && i < all; i++)
+        ends[(*n)++] = board->shared->ends[(all - 1 - i) % BOARD_ENDS];
+    release();
+    return all;
+}
+
+bool board_is_first_word(void)
+{
+    int generation = 0;
+    ap_mpm_query(AP_MPMQ_GENERATION, &generation);
+    return !board ||
+           __atomic_exchange_n(&board->shared->said_by, generation + 1, __ATOMIC_RELAXED) != generation + 1;
 }
 
 /* --- counters ------------------------------------------------------------------------------------ */

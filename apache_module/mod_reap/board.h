@@ -59,6 +59,27 @@ struct board_slot *board_own_slot(void);
 size_t board_slots(struct board_slot **slots);
 void board_release(struct board_slot *slot); /* of a child that is gone */
 
+/* A child that ended for ReapChildLimit. */
+struct board_end {
+    pid_t pid;
+    apr_time_t time;
+    apr_interval_time_t uptime;
+    uint64_t bytes, limit;
+    unsigned requests;
+};
+enum { BOARD_ENDS = 20 };
+
+/* Whether this child may end now: one at a time does, and the next one when that one has been gone for two
+ * seconds, in which httpd starts another; or at the end of its turn, whatever it does. */
+bool board_take_turn(apr_time_t until);
+void board_note_end(const struct board_end *end);
+/* Fills in the last ones, the newest first (room for BOARD_ENDS); with NULL none. Returns how many have ended
+ * since the start. */
+uint64_t board_ends(struct board_end *ends, size_t *n);
+
+/* Whether this child is the first of its generation that has to say what all of them find. */
+bool board_is_first_word(void);
+
 /* Since the start: requests beyond a limit; children that ReapLimitHard ended; directives with a limit that
  * were read at run time. No call allocates. */
 enum board_counter { COUNT_EXCESSES, COUNT_HARD, COUNT_READ_LATE, COUNTERS };

@@ -81,8 +81,9 @@ static void add_totals(struct text *text, const struct look *look)
     text_printf(text, ",\"rss\":%lld,", (long long)look->rss);
     add_number(text, "pss", look->is_pss_known ? look->pss : -1);
     text_printf(
-        text, ",\"over_limit\":%zu,\"over_limit_recent\":%zu,\"recent_seconds\":%.0f,\"over_hard\":%zu}",
+        text, ",\"over_limit\":%zu,\"over_limit_recent\":%zu,\"recent_seconds\":%.0f,\"over_hard\":%zu",
         (size_t)board_counted(COUNT_EXCESSES), (size_t)recent, seconds, (size_t)board_counted(COUNT_HARD));
+    text_printf(text, ",\"children_ended\":%zu}", (size_t)board_ends(NULL, NULL));
 }
 
 static void add_tags(struct text *text, const struct pool_tags *tags)
@@ -201,6 +202,24 @@ static void add_history(struct text *text)
     text_puts(text, "]");
 }
 
+/* --- children that have ended -------------------------------------------------------------------- */
+
+static void add_ended(struct text *text)
+{
+    struct board_end ends[BOARD_ENDS];
+    size_t n;
+    board_ends(ends, &n);
+    text_puts(text, ",\"ended\":[");
+    for (size_t i = 0; i < n; i++)
+        text_printf(text,
+                    "%s{\"pid\":%ld,\"t\":%lld,\"why\":\"ReapChildLimit\",\"bytes\":%zu,\"limit\":%zu,"
+                    "\"uptime\":%lld,\"requests\":%u}",
+                    i ? "," : "", (long)ends[i].pid, (long long)apr_time_sec(ends[i].time),
+                    (size_t)ends[i].bytes, (size_t)ends[i].limit, (long long)apr_time_sec(ends[i].uptime),
+                    ends[i].requests);
+    text_puts(text, "]");
+}
+
 /* --- processes ----------------------------------------------------------------------------------- */
 
 static void add_tree(struct text *text, const struct child *child)
@@ -259,6 +278,7 @@ void write_json(struct text *text, const struct look *look, const struct growers
     add_growers(text, look, growers);
     add_requests(text, look);
     add_history(text);
+    add_ended(text);
     add_processes(text, look);
     text_puts(text, "}\n");
 }

@@ -39,6 +39,7 @@ void write_brief(struct text *text, const struct look *look)
     if (look->is_pss_known) add(text, "ReapPSS", (uint64_t)look->pss);
     add(text, "ReapOverLimit", board_counted(COUNT_EXCESSES));
     add(text, "ReapOverHard", board_counted(COUNT_HARD));
+    add(text, "ReapChildrenEnded", board_ends(NULL, NULL));
 }
 
 void write_auto(struct text *text, server_rec *server, const struct look *look)
@@ -145,6 +146,8 @@ void write_prometheus(struct text *text, server_rec *server, const struct look *
            board_counted(COUNT_EXCESSES));
     metric(text, "reap_over_hard_total", "counter", "Processes that ReapLimitHard ended since the start.",
            board_counted(COUNT_HARD));
+    metric(text, "reap_children_ended_total", "counter",
+           "Processes that ReapChildLimit ended since the start.", board_ends(NULL, NULL));
     tag_metric(text, look, "reap_tag_bytes", "Bytes of pools by tag.", offsetof(struct pool_sums, bytes));
     tag_metric(text, look, "reap_tag_pools", "Pools by tag.", offsetof(struct pool_sums, pools));
     tag_metric(text, look, "reap_tag_objects", "Live objects by tag.", offsetof(struct pool_sums, objects));

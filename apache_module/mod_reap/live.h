@@ -66,6 +66,12 @@ void live_begin_child(struct board_slot *slot, apr_pool_t *uppermost);
  * what the request had in the sum. */
 void live_note_bytes(struct live *over);
 
+/* Notes the most bytes that a request was seen to hold, among the largest of this child. */
+void live_note_largest(const struct live *live, size_t bytes);
+/* "GET /a 8192, POST /b 4096": the n largest by URL, of those that have ended and of those that are served.
+ */
+struct text live_largest(size_t n);
+
 /* Copies the list; live_free_copies gives the copies up. NULL with n 0 where there are none. */
 struct live_copy *live_copy_all(size_t *n);
 void live_free_copies(struct live_copy *copies, size_t n);

@@ -3,6 +3,7 @@
  *
  *     settings          the directives
  *     live, limit       the requests of this child; those beyond a limit
+ *     child             children that have too much memory, and end
  *     misuse            the request in the line of a misuse
  *     pools, process    sums over this child's pools; what the OS says
  *     answer            what a child tells when asked
@@ -15,6 +16,7 @@
  */
 #include "answer.h"
 #include "board.h"
+#include "child.h"
 #include "library.h"
 #include "limit.h"
 #include "live.h"
@@ -45,6 +47,7 @@ APLOG_USE_MODULE(reap);
 extern module AP_MODULE_DECLARE_DATA reap_module __attribute__((visibility("default")));
 
 static bool collects; /* some server has ReapStatus */
+static bool ends_children;
 
 /* --- start --------------------------------------------------------------------------------------- */
 
@@ -59,7 +62,9 @@ static int post_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary,
     (void)pool, (void)log, (void)temporary;
     if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG)
         return OK; /* the trial before the start */
-    collects = settings_any_collects(server) && board_open(server);
+    ends_children = settings_of_child(server).limit > 0;
+    bool has_board = (ends_children || settings_any_collects(server)) && board_open(server);
+    collects = has_board && settings_any_collects(server);
     if (library_lacks() && (collects || settings_any_limits()))
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, server, "%s", library_lacks());
     return OK;
@@ -102,6 +107,7 @@ static void child_init(apr_pool_t *pool, server_rec *server)
     if ((settings_of_main_server(server).reports & REPORT_EXIT) && !library_lacks())
         apr_pool_pre_cleanup_register(pool, server, report_exit);
     if (follows()) misuse_begin(pool);
+    if (ends_children) child_begin(pool, server);
     if (!collects) return;
     ap_mpm_query(AP_MPMQ_GENERATION, &generation);
     board_join(pool, generation);
@@ -142,7 +148,9 @@ static int log_transaction(request_rec *r)
 {
     struct live *live = follows() && !library_lacks() ? live_of(r) : NULL;
     if (!live) return DECLINED;
-    const char *peak = apr_psprintf(r->pool, "%" APR_SIZE_T_FMT, peak_of(live));
+    size_t bytes = peak_of(live);
+    const char *peak = apr_psprintf(r->pool, "%" APR_SIZE_T_FMT, bytes);
+    if (ends_children) live_note_largest(live, bytes);
     for (request_rec *each = r; each; each = each->next) apr_table_setn(each->notes, "reap-peak", peak);
     limit_end(r, live);
     if (collects) live_note_bytes(live);
@@ -190,6 +198,7 @@ static void register_hooks(apr_pool_t *pool)
     ap_hook_fixups(follow, NULL, NULL, APR_HOOK_LAST);
     ap_hook_log_transaction(log_transaction, NULL, NULL, APR_HOOK_REALLY_FIRST);
     limit_register();
+    child_register();
     ap_hook_handler(status_handler, NULL, NULL, APR_HOOK_MIDDLE);
     APR_OPTIONAL_HOOK(ap, status_hook, status_section, NULL, NULL, APR_HOOK_MIDDLE);
 }

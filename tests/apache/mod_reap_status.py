@@ -87,6 +87,8 @@ def check_document(text):
     must(len(document["requests"]) <= 50, "requests")
     times = [point["t"] for point in document["history"]]
     must(times and times == sorted(times) and len(times) <= 120, "history", times)
+    must(len(document["ended"]) == min(totals["children_ended"], 20), "ended", document["ended"])
+    check_order("ended", [end["t"] for end in document["ended"]])
     must(document["preload"] == (document["missing"] is None) == bool(document["tags"]), "preload")
     must(document["settings"]["action"] in ("log", "close", "deny"), document["settings"])
     return document
@@ -96,7 +98,7 @@ def check_document(text):
 
 def check_auto(text):
     lines = dict(line.split(": ", 1) for line in text.splitlines())
-    for key in ("ReapPools", "ReapPoolBytes", "ReapRSS", "ReapProcesses", "ReapOverLimit", "ReapOverHard", "ServerUptimeSeconds"):
+    for key in ("ReapPools", "ReapPoolBytes", "ReapRSS", "ReapProcesses", "ReapOverLimit", "ReapOverHard", "ReapChildrenEnded", "ServerUptimeSeconds"):
         must(re.fullmatch("[0-9]+", lines.get(key, "")), key, lines.get(key))
     tags = [int(value.split()[0]) for key, value in lines.items() if key.startswith("ReapTag ")]
     must(sum(tags) == int(lines["ReapPoolBytes"]), "bytes of tags")

@@ -5,6 +5,7 @@
  *     grow=N      takes N pieces of 64 KiB, and passes a line of output after each
  *     quiet=N     takes N pieces and passes nothing
  *     small=N     takes N pieces of 1000 bytes and passes nothing
+ *     leak=N      takes N pieces from malloc, and never gives them back
  *     below=N     as grow, in a subpool with the tag runaway-subpool
  *     begin       passes a line, whose brigade has a flush bucket: the first bytes are out
  *     send=N      passes N lines
@@ -34,6 +35,7 @@
 #include <http_protocol.h>
 #include <http_request.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <util_filter.h>
 
@@ -198,6 +200,18 @@ static int keep_body(struct run *run)
     return OK;
 }
 
+/* In a list, so that no tool takes it for lost. */
+static void leak(int n)
+{
+    static void *volatile last;
+    while (n-- > 0) {
+        void **piece = malloc(PIECE);
+        if (!piece) return;
+        memset(piece, 1, PIECE);
+        *piece = __atomic_exchange_n(&last, piece, __ATOMIC_RELAXED);
+    }
+}
+
 static void free_twice(apr_pool_t *pool)
 {
     void *object = apr_palloc(pool, 100);
@@ -235,6 +249,8 @@ static int step(struct run *run, const char *word)
         well = grow_below(run, n);
     else if (strncmp(word, "quiet", 5) == 0)
         while (n-- > 0) take(run->r->pool, PIECE);
+    else if (strncmp(word, "leak", 4) == 0)
+        leak(n);
     else if (strncmp(word, "small", 5) == 0)
         while (n-- > 0) take(run->r->pool, SMALL);
     else if (strncmp(word, "send", 4) == 0)
@@ -273,6 +289,14 @@ static int handler(request_rec *r)
     say(&run, "done\n");
     if (run.way && run.way->write == by_fwrite) by_fwrite_end(r);
     return run.status;
+}
+
+/* RUNAWAY_LEAK=N in the environment: each child begins with so many pieces of malloc's. */
+static void child_init(apr_pool_t *pool, server_rec *server)
+{
+    const char *pieces = getenv("RUNAWAY_LEAK");
+    (void)pool, (void)server;
+    if (pieces) leak(atoi(pieces));
 }
 
 static int before_handler(request_rec *r)
@@ -323,6 +347,7 @@ static void register_hooks(apr_pool_t *pool)
 {
     (void)pool;
     ap_register_output_filter("RUNAWAY", take_for_brigade, NULL, AP_FTYPE_RESOURCE);
+    ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_handler(take_first, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_header_parser(before_handler, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_fixups(configure, NULL, NULL, APR_HOOK_FIRST);
