@@ -37,9 +37,11 @@ void write_brief(struct text *text, const struct look *look)
     add(text, "ReapProcesses", look->n);
     add(text, "ReapRSS", (uint64_t)look->rss);
     if (look->is_pss_known) add(text, "ReapPSS", (uint64_t)look->pss);
+    if (look->outside >= 0) add(text, "ReapOutsideBytes", (uint64_t)look->outside);
     add(text, "ReapOverLimit", board_counted(COUNT_EXCESSES));
     add(text, "ReapOverHard", board_counted(COUNT_HARD));
-    add(text, "ReapChildrenEnded", board_ends(NULL, NULL));
+    add(text, "ReapChildrenEnded", board_counted(COUNT_ENDED));
+    add(text, "ReapChildrenKilled", board_counted(COUNT_KILLED));
 }
 
 void write_auto(struct text *text, server_rec *server, const struct look *look)
@@ -119,6 +121,11 @@ static void process_metrics(struct text *text, const struct look *look)
         if (look->children[i].rss >= 0)
             text_printf(text, "reap_process_resident_bytes{pid=\"%ld\"} %lld\n", (long)look->children[i].pid,
                         (long long)look->children[i].rss);
+    head(text, "reap_process_outside_bytes", "gauge", "Resident memory of a process in no pool, at least.");
+    for (size_t i = 0; i < look->n; i++)
+        if (look->children[i].outside >= 0)
+            text_printf(text, "reap_process_outside_bytes{pid=\"%ld\"} %lld\n", (long)look->children[i].pid,
+                        (long long)look->children[i].outside);
     head(text, "reap_processes", "gauge", "Child processes by state.");
     text_printf(text, "reap_processes{state=\"answers\"} %u\n", in_state(look, CHILD_ANSWERS));
     text_printf(text, "reap_processes{state=\"silent\"} %u\n", in_state(look, CHILD_SILENT));
@@ -141,13 +148,20 @@ void write_prometheus(struct text *text, server_rec *server, const struct look *
     if (look->is_pss_known)
         metric(text, "reap_proportional_bytes", "gauge", "Resident memory, shared pages divided.",
                (uint64_t)look->pss);
+    if (look->outside >= 0)
+        metric(text, "reap_outside_bytes", "gauge", "Memory of all processes in no pool, at least.",
+               (uint64_t)look->outside);
     metric(text, "reap_requests", "gauge", "Requests that are served now.", look->requests);
     metric(text, "reap_over_limit_total", "counter", "Requests beyond a limit since the start.",
            board_counted(COUNT_EXCESSES));
     metric(text, "reap_over_hard_total", "counter", "Processes that ReapLimitHard ended since the start.",
            board_counted(COUNT_HARD));
-    metric(text, "reap_children_ended_total", "counter",
-           "Processes that ReapChildLimit ended since the start.", board_ends(NULL, NULL));
+    head(text, "reap_children_ended_total", "counter",
+         "Processes that ended before their time, since the start.");
+    text_printf(text, "reap_children_ended_total{why=\"ReapChildLimit\"} %llu\n",
+                (unsigned long long)board_counted(COUNT_ENDED));
+    text_printf(text, "reap_children_ended_total{why=\"killed\"} %llu\n",
+                (unsigned long long)board_counted(COUNT_KILLED));
     tag_metric(text, look, "reap_tag_bytes", "Bytes of pools by tag.", offsetof(struct pool_sums, bytes));
     tag_metric(text, look, "reap_tag_pools", "Pools by tag.", offsetof(struct pool_sums, pools));
     tag_metric(text, look, "reap_tag_objects", "Live objects by tag.", offsetof(struct pool_sums, objects));

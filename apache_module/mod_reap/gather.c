@@ -275,8 +275,21 @@ static void add_up(struct look *look, struct child *child)
     if (child->pss <= 0) child->pss = -1;
     look->is_pss_known &= child->pss > 0;
     if (child->pss > 0) look->pss += child->pss;
+    child->outside = -1;
+    int64_t pools = (int64_t)child->pools.bytes;
+    if (child->pools.pools) child->outside = child->rss > pools ? child->rss - pools : 0;
+    if (child->outside >= 0) look->outside += child->outside;
     look->requests += child->requests;
     look->cpu += child->cpu;
+}
+
+/* What children have from the first process is there once, and in the pools of each. */
+static void set_outside(struct look *look)
+{
+    int64_t shared = (int64_t)look->pools.inherited, pools = (int64_t)look->pools.bytes - shared, n = 0;
+    for (size_t i = 0; i < look->n; i++) n += look->children[i].pools.pools > 0;
+    if (n && look->is_pss_known) look->outside = look->pss - pools - shared / n;
+    if (!n || look->outside < 0) look->outside = n ? 0 : -1;
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -296,6 +309,7 @@ bool look_take(struct look *look)
         read_reply(look, &look->children[i]);
         add_up(look, &look->children[i]);
     }
+    set_outside(look);
     pool_tags_sort(&look->tags);
     if (look->n_rows) qsort(look->rows, look->n_rows, sizeof *look->rows, by_bytes);
     look->cpu += process_thread_cpu() - begin;

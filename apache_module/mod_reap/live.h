@@ -24,16 +24,17 @@ struct live {
     bool is_listed;  /* a virtual host without ReapStatus keeps its requests to itself */
     const char *method, *uri, *host, *client, *protocol;
     apr_time_t since;
-    size_t peak;      /* the most bytes seen, of the pool and those below it */
-    size_t noted;     /* its bytes in the sum that the child has noted */
-    bool is_over;     /* it has been logged, and its pool is about to go */
-    request_rec *top; /* the request, before its redirects */
-    bool is_logged;   /* beyond a limit, and the log has it */
-    bool is_ended;    /* beyond a limit, and ended for it */
-    bool is_cut_off;  /* its connection is marked as aborted, and is not */
-    int denied;       /* the status of the error page that it got; 0: none */
-    size_t hard;      /* ReapLimitHard, as its reap has it; 0: none */
-    size_t refused;   /* the bytes that this limit refused since the last look; 0: none */
+    size_t peak;                  /* the most bytes seen, of the pool and those below it */
+    size_t noted;                 /* its bytes in the sum that the child has noted */
+    bool is_over;                 /* it has been logged, and its pool is about to go */
+    request_rec *top;             /* the request, before its redirects */
+    bool is_logged;               /* beyond a limit, and the log has it */
+    bool is_ended;                /* beyond a limit, and ended for it */
+    bool is_cut_off;              /* its connection is marked as aborted, and is not */
+    int denied;                   /* the status of the error page that it got; 0: none */
+    size_t hard;                  /* ReapLimitHard, as its reap has it; 0: none */
+    struct board_request *served; /* on the board; NULL: not noted */
+    size_t refused;               /* the bytes that this limit refused since the last look; 0: none */
 };
 
 /* Copies, that outlive their pools. */
@@ -66,7 +67,8 @@ void live_begin_child(struct board_slot *slot, apr_pool_t *uppermost);
  * what the request had in the sum. */
 void live_note_bytes(struct live *over);
 
-/* Notes the most bytes that a request was seen to hold, among the largest of this child. */
+/* A request has ended, and was seen to hold so many bytes at most: among the largest of this child, and if it
+ * is listed of the server. */
 void live_note_largest(const struct live *live, size_t bytes);
 /* "GET /a 8192, POST /b 4096": the n largest by URL, of those that have ended and of those that are served.
  */

@@ -116,6 +116,38 @@ static void child_init(apr_pool_t *pool, server_rec *server)
     listen_for_questions(server);
 }
 
+/* A child that ends by itself leaves the board first. */
+static void child_status(server_rec *server, pid_t pid, ap_generation_t generation, int number,
+                         mpm_child_status status)
+{
+    struct board_slot *slots;
+    size_t n = collects && status == MPM_CHILD_EXITED ? board_slots(&slots) : 0, i = 0;
+    (void)generation, (void)number;
+    while (i < n && __atomic_load_n(&slots[i].pid, __ATOMIC_ACQUIRE) != pid) i++;
+    if (i == n) return;
+    struct board_request *largest = NULL, *each;
+    n = board_served(&slots[i], &each);
+    struct board_end end = {.pid = pid, .is_killed = true, .time = apr_time_now()};
+    for (; n--; each++) {
+        if (!each->pid) continue;
+        end.requests++;
+        if (!largest || each->bytes > largest->bytes) largest = each;
+    }
+    end.uptime = end.time - slots[i].since;
+    if (largest) {
+        end.bytes = largest->bytes;
+        apr_snprintf(end.largest, sizeof end.largest, "%s %s from %s", largest->method, largest->uri,
+                     largest->client);
+    }
+    ap_log_error(APLOG_MARK, APLOG_ERR, 0, server,
+                 "child %ld was killed or crashed, and served %u requests%s%s; it held %" APR_UINT64_T_FMT
+                 " bytes of pools",
+                 (long)pid, end.requests, largest ? ", the largest of them " : "", end.largest,
+                 slots[i].bytes);
+    board_note_end(&end);
+    board_release(&slots[i]);
+}
+
 /* --- requests ------------------------------------------------------------------------------------ */
 
 static int pre_connection(conn_rec *c, void *socket)
@@ -150,7 +182,7 @@ static int log_transaction(request_rec *r)
     if (!live) return DECLINED;
     size_t bytes = peak_of(live);
     const char *peak = apr_psprintf(r->pool, "%" APR_SIZE_T_FMT, bytes);
-    if (ends_children) live_note_largest(live, bytes);
+    live_note_largest(live, bytes);
     for (request_rec *each = r; each; each = each->next) apr_table_setn(each->notes, "reap-peak", peak);
     limit_end(r, live);
     if (collects) live_note_bytes(live);
@@ -191,6 +223,7 @@ static void register_hooks(apr_pool_t *pool)
     ap_hook_check_config(check_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_child_status(child_status, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_monitor(monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_pre_connection(pre_connection, NULL, NULL, APR_HOOK_FIRST);
     /* After modules that find out who the client is. */

@@ -36,7 +36,7 @@ check_ends() {
     check load "$(url)" "$requests" "$ends"
     cat "$tmp/said"
     httpd_end_well
-    lines=$(logged "$says 25165824, after [0-9]+ requests; it ends when its requests have; largest pools: [a-z]+ [0-9]+.*; largest requests: .*GET /runaway\?leak=[12]&send=[12] [0-9]+" "$ends")
+    lines=$(logged "$says 25165824, after [0-9]+ requests; it ends when its requests have; largest pools: [a-z]+ [0-9]+.*; largest requests: .*(GET|POST) /runaway\?(leak=[12]|begin)&[a-z=0-9&]* [0-9]+" "$ends")
     [ "$lines" -ge "$ends" ] || complain "$lines lines in the log: $(grep -c "ReapChildLimit" "$dir/error.log")"
 }
 
@@ -72,11 +72,44 @@ check_stays() {
     done
 }
 
+# A child that the kernel kills in the midst of a request; and requests that have ended are remembered.
+check_killed() {
+    mode="$mpm, killed"
+    prepare killed "ReapLimitRequest none"
+    httpd_start "$dir" "$reaps"
+    ask '/runaway?quiet=100&n=1'
+    ask '/runaway?quiet=300&n=2'
+    touch "$dir/htdocs/stay"
+    ask '/runaway?quiet=64&begin&stay=20000&victim' &
+    asked=$!
+    ask '/runaway?quiet=1&begin&stay=20000&other' &
+    other=$!
+    within 10 victim_is_seen || complain "no request is seen"
+    kill -KILL "$victim"
+    rm "$dir/htdocs/stay"
+    wait "$asked" "$other"
+    expect 1 "$(logged "child $victim was killed or crashed, and served [12] requests, the largest of them GET /runaway\\?quiet=64&begin&stay=20000&victim from 127.0.0.1; it held [0-9]+ bytes" 1)" 'the line'
+    ask '/reap-status?auto' --retry 5 --retry-connrefused
+    fresh_look
+    expect 1 "$(sed -n 's/^ReapChildrenKilled: //p' "$tmp/auto")" ReapChildrenKilled
+    ask '/reap-status?json'
+    python3 -B "$srcdir/tests/apache/mod_reap_status.py" json "$tmp/body" >"$tmp/said" 2>&1 || complain "the document"
+    grep -q "\"ended\":\[{\"pid\":$victim,\"t\":[0-9]*,\"why\":\"killed\",.*\"largest\":\"GET /runaway?quiet=64&begin\|\"largest\":\"GET /runaway?quiet=64.u0026begin" "$tmp/body" || complain "ended: $(grep -o '"ended".\{300\}' "$tmp/body")"
+    grep -q '"largest":\[{"pid":[0-9]*,"t":[0-9]*,"peak":[0-9]*,"method":"GET","uri":"/runaway?quiet=300' "$tmp/body" || complain "largest: $(grep -o '"largest".\{300\}' "$tmp/body")"
+    httpd_stop
+}
+# The victim is a child with both requests, or with that one.
+victim_is_seen() {
+    victim=$(curl -s "http://127.0.0.1:$httpd_port/reap-status?json" | grep -o '{"pid":[0-9]*,"method":"GET","uri":"/runaway?quiet=64[^}]*' | sed 's/{"pid":\([0-9]*\),.*/\1/')
+    [ -n "$victim" ]
+}
+
 under() {
     mpm=$1
     check_ends
     check_idle
     check_stays
+    check_killed
 }
 at_once under ${1:-event worker prefork}
 exit $bad

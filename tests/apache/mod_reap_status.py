@@ -79,6 +79,11 @@ def check_document(text):
     must(totals["rss"] == sum(process["rss"] for process in processes), "rss")
     known = [process["pss"] for process in processes if process["pss"] is not None]
     must(totals["pss"] == (sum(known) if len(known) == len(processes) else None), "pss", totals["pss"], "of", known)
+    for process in processes:
+        must((process["outside"] is None) == (process["pools"]["pools"] == 0), "in no pool", process["pid"])
+        must(process["outside"] in (None, 0, process["rss"] - process["pools"]["bytes"]), "in no pool", process["pid"], process["outside"])
+    must((totals["outside"] is None) == all(process["outside"] is None for process in processes), "in no pool", totals["outside"])
+    must(totals["outside"] is None or 0 <= totals["outside"] <= (totals["pss"] or totals["rss"]), "in no pool", totals["outside"])
     must(totals["over_limit_recent"] <= totals["over_limit"], "over the limit", totals)
     check_order("tags", [tag["bytes"] for tag in document["tags"]])
     check_order("growers", [grower["change"] for grower in document["growers"]])
@@ -87,7 +92,10 @@ def check_document(text):
     must(len(document["requests"]) <= 50, "requests")
     times = [point["t"] for point in document["history"]]
     must(times and times == sorted(times) and len(times) <= 120, "history", times)
-    must(len(document["ended"]) == min(totals["children_ended"], 20), "ended", document["ended"])
+    must(len(document["ended"]) == min(totals["children_ended"] + totals["children_killed"], 20), "ended", document["ended"])
+    check_order("largest", [request["peak"] for request in document["largest"]])
+    urls = [(request["method"], request["host"], request["uri"]) for request in document["largest"]]
+    must(len(set(urls)) == len(urls) <= 50, "largest", urls)
     check_order("ended", [end["t"] for end in document["ended"]])
     must(document["preload"] == (document["missing"] is None) == bool(document["tags"]), "preload")
     must(document["settings"]["action"] in ("log", "close", "deny"), document["settings"])
@@ -131,7 +139,7 @@ def check_prometheus(text):
         must(types[name] != "counter" or name.endswith("_total"), "a counter's name:", line)
         seen[name, labels] = float(value)
         order.append(name)
-    must(set(order) | {"reap_tag_bytes", "reap_tag_pools", "reap_tag_objects"} >= set(types), "no samples of",
+    must(set(order) | {"reap_tag_bytes", "reap_tag_pools", "reap_tag_objects", "reap_process_outside_bytes"} >= set(types), "no samples of",
          set(types) - set(order))
     tags = sum(value for (name, _), value in seen.items() if name == "reap_tag_bytes")
     must(tags == seen["reap_pool_bytes", None], "bytes of tags")
