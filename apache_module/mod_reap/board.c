@@ -37,7 +37,8 @@ struct shared {
     pthread_mutex_t looking, lock;
     apr_time_t began;
     uint64_t counts[COUNTERS];
-    apr_time_t taken; /* the snapshot; 0: none yet */
+    apr_time_t minute; /* when somebody last said what holds most; 0: never */
+    apr_time_t taken;  /* the snapshot; 0: none yet */
     apr_interval_time_t life;
     size_t lengths[DOCUMENTS];
     struct board_point points[BOARD_POINTS];
@@ -338,6 +339,15 @@ void board_count(enum board_counter which)
 uint64_t board_counted(enum board_counter which)
 {
     return board ? __atomic_load_n(&board->shared->counts[which], __ATOMIC_RELAXED) : 0;
+}
+
+bool board_takes_minute(void)
+{
+    static apr_time_t own_minute;
+    apr_time_t *minute = board ? &board->shared->minute : &own_minute, now = apr_time_now();
+    apr_time_t last = __atomic_load_n(minute, __ATOMIC_RELAXED);
+    return (!last || now - last >= 60 * APR_USEC_PER_SEC) &&
+           __atomic_compare_exchange_n(minute, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 uint64_t board_recent_excesses(double *seconds)

@@ -99,9 +99,20 @@ bool board_is_first_word(void);
 
 /* Since the start: requests beyond a limit; children that ReapLimitHard ended, that ReapChildLimit ended, and
  * that were killed; directives with a limit that were read at run time. No call allocates. */
-enum board_counter { COUNT_EXCESSES, COUNT_HARD, COUNT_ENDED, COUNT_KILLED, COUNT_READ_LATE, COUNTERS };
+enum board_counter {
+    COUNT_EXCESSES,
+    COUNT_HARD,
+    COUNT_ENDED,
+    COUNT_KILLED,
+    COUNT_READ_LATE,
+    COUNT_REQUEST, /* of the excesses those of ReapLimitRequest, by what became of it, ... */
+    COUNT_CONNECTION = COUNT_REQUEST + 3, /* ... and those of ReapLimitConnection */
+    COUNTERS = COUNT_CONNECTION + 3
+};
 void board_count(enum board_counter which);
 uint64_t board_counted(enum board_counter which);
+/* Whether nobody has said for a minute what holds most. Without a board, whether this child has not. */
+bool board_takes_minute(void);
 /* Excesses of the curve's time, and how many seconds that are. */
 uint64_t board_recent_excesses(double *seconds);
 

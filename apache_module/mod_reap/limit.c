@@ -20,6 +20,7 @@
 #include <http_protocol.h>
 #include <http_request.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <util_filter.h>
 
 APLOG_USE_MODULE(reap);
@@ -82,21 +83,40 @@ static void report_pools(request_rec *r, void **reap)
     text_free(&tree);
 }
 
-static void tell(request_rec *r, struct live *live, const struct excess *excess, const char *what)
+/* What the child had in pools at that moment: in memory of the stack's, as there may be no other. */
+static void tell_largest(const server_rec *server)
 {
+    struct pool_top top[10];
+    char text[10 * 200] = "unknown", owner[130];
+    if (library_lacks() || !board_takes_minute()) return;
+    size_t n = pools_top(top, 10), length = 0;
+    for (size_t i = 0; i < n; i++) {
+        live_name_pool(top[i].reap, owner, sizeof owner);
+        length += (size_t)apr_snprintf(text + length, sizeof text - length, "%s%s%s %" APR_SIZE_T_FMT,
+                                       i ? ", " : "", top[i].tag, owner, top[i].bytes);
+    }
+    ap_log_error(APLOG_MARK, APLOG_ERR, 0, server, "child %ld: the largest reaps: %s", (long)getpid(), text);
+}
+
+/* action: what becomes of it. */
+static void tell(request_rec *r, struct live *live, const struct excess *excess, enum action action)
+{
+    static const char *const outcomes[] = {"denied", "connection closed", "goes on"};
+    bool is_connection = excess->name[sizeof "ReapLimit" - 1] == 'C';
     if (live->is_logged) return;
     live->is_logged = true;
-    void **reap =
-        apr_pool_reap(excess->name[sizeof "ReapLimit" - 1] == 'C' ? client_connection(r)->pool : live->pool);
+    void **reap = apr_pool_reap(is_connection ? client_connection(r)->pool : live->pool);
+    board_count((enum board_counter)((is_connection ? COUNT_CONNECTION : COUNT_REQUEST) + (int)action));
     struct text tags = pools_largest_tags(reap, 5);
     board_count(COUNT_EXCESSES);
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
                   "%s %s holds %" APR_SIZE_T_FMT " bytes, over %s %" APR_SIZE_T_FMT
                   " (%s); largest pools: %s",
-                  live->method, live->uri, excess->bytes, excess->name, excess->limit, what,
+                  live->method, live->uri, excess->bytes, excess->name, excess->limit, outcomes[action],
                   tags.data ? tags.data : "unknown");
     text_free(&tags);
     if (settings_of_request(r).reports & REPORT_LIMIT) report_pools(r, reap);
+    tell_largest(r->server);
 }
 
 /* --- ending a request ---------------------------------------------------------------------------- */
@@ -162,11 +182,11 @@ static bool end_beyond_limit(request_rec *r, struct live *live, size_t in_hand, 
     if (!excess.name) return false;
     struct request_settings settings = settings_of_request(r);
     if (settings.action == ACTION_LOG) {
-        tell(r, live, &excess, "goes on");
+        tell(r, live, &excess, ACTION_LOG);
         return false;
     }
     bool denies = settings.action == ACTION_DENY && !answering(live)->sent_bodyct;
-    tell(r, live, &excess, denies ? "denied" : "connection closed");
+    tell(r, live, &excess, denies ? ACTION_DENY : ACTION_CLOSE);
     end_request(r, live, !denies ? 0 : settings.status ? settings.status : status);
     return true;
 }
@@ -332,6 +352,7 @@ static int abort_request(int status)
         ap_log_error(APLOG_MARK, APLOG_CRIT, APR_ENOMEM, live->top->server,
                      "no memory for %s %s from %s; this child ends", live->method, live->uri, live->client);
     }
+    if (live) tell_largest(live->top->server);
     return abort_before ? abort_before(status) : status;
 }
 

@@ -328,11 +328,28 @@ void live_enter(struct live *live)
     if (live) __atomic_store_n(&live->refused, 0, __ATOMIC_RELAXED);
 }
 
+/* The lock may be this very thread's. */
+static bool try_lock(void)
+{
+    for (int patience = 1000; pthread_mutex_trylock(&lock) != 0; sched_yield())
+        if (!patience--) return false;
+    return true;
+}
+
+void live_name_pool(const void *reap, char *text, size_t size)
+{
+    *text = 0;
+    if (!try_lock()) return;
+    for (const struct live *live = list; live; live = live->next)
+        if (live->is_request && *apr_pool_reap(live->pool) == reap)
+            apr_snprintf(text, size, " of %s %.100s", live->method, live->uri);
+    pthread_mutex_unlock(&lock);
+}
+
 /* A request may end in another thread than the one that entered it. */
 const struct live *live_entered(void)
 {
-    for (int patience = 1000; pthread_mutex_trylock(&lock) != 0; sched_yield())
-        if (!patience--) return NULL; /* it may be this very thread's */
+    if (!try_lock()) return NULL;
     const struct live *live = list;
     while (live && live != entered) live = live->next;
     pthread_mutex_unlock(&lock);

@@ -81,6 +81,9 @@ void live_free_copies(struct live_copy *copies, size_t n);
 /* The request that this thread is at, or NULL; NULL also where the list's lock is not let go. For a child
  * that ends in the midst of something. */
 void live_enter(struct live *live);
+/* Writes " of GET /a" if the pool is a request's that is served now. Allocates nothing; waits for the list's
+ * lock no longer than live_entered does. */
+void live_name_pool(const void *reap, char *text, size_t size);
 const struct live *live_entered(void);
 
 #endif

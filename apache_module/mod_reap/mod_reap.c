@@ -139,11 +139,10 @@ static void child_status(server_rec *server, pid_t pid, ap_generation_t generati
         apr_snprintf(end.largest, sizeof end.largest, "%s %s from %s", largest->method, largest->uri,
                      largest->client);
     }
-    ap_log_error(APLOG_MARK, APLOG_ERR, 0, server,
-                 "child %ld was killed or crashed, and served %u requests%s%s; it held %" APR_UINT64_T_FMT
-                 " bytes of pools",
-                 (long)pid, end.requests, largest ? ", the largest of them " : "", end.largest,
-                 slots[i].bytes);
+    ap_log_error(
+        APLOG_MARK, APLOG_ERR, 0, server,
+        "child %ld ended in the midst of %u requests%s%s; it held %" APR_UINT64_T_FMT " bytes of pools",
+        (long)pid, end.requests, largest ? ", the largest of them " : "", end.largest, slots[i].bytes);
     board_note_end(&end);
     board_release(&slots[i]);
 }

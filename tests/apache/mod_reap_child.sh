@@ -49,7 +49,7 @@ check_idle() {
     ask '/reap-status?auto'
     [ "$(sed -n 's/^ReapChildrenEnded: //p' "$tmp/body")" -ge 1 ] || complain "ReapChildrenEnded: $body"
     ask '/reap-status?prometheus'
-    grep -q '^reap_children_ended_total [1-9]' "$tmp/body" || complain "reap_children_ended_total"
+    grep -q '^reap_children_ended_total{why="ReapChildLimit"} [1-9]' "$tmp/body" || complain "reap_children_ended_total"
     expect 1 "$(logged "$says.*largest pools: unknown; largest requests: unknown" 1)" 'the line on stock pools'
     httpd_end_well
 }
@@ -88,7 +88,7 @@ check_killed() {
     kill -KILL "$victim"
     rm "$dir/htdocs/stay"
     wait "$asked" "$other"
-    expect 1 "$(logged "child $victim was killed or crashed, and served [12] requests, the largest of them GET /runaway\\?quiet=64&begin&stay=20000&victim from 127.0.0.1; it held [0-9]+ bytes" 1)" 'the line'
+    expect 1 "$(logged "child $victim ended in the midst of [12] requests, the largest of them GET /runaway\\?quiet=64&begin&stay=20000&victim from 127.0.0.1; it held [0-9]+ bytes" 1)" 'the line'
     ask '/reap-status?auto' --retry 5 --retry-connrefused
     fresh_look
     expect 1 "$(sed -n 's/^ReapChildrenKilled: //p' "$tmp/auto")" ReapChildrenKilled

@@ -159,7 +159,16 @@ run_connection() {
     expect 500 "$status"
     expect 1 "$(logged 'over ReapLimitConnection 4194304 \(denied\)' 1)" 'entries in the log'
     notes denied 1
-    expect 1 "$(logged 'pool +request [0-9]+ bytes, [0-9]+ live in [0-9]+ objects' 1)" 'the report'
+    ask '/runaway?quiet=200&again'
+    expect 2 "$(logged 'over ReapLimitConnection 4194304 \(denied\)' 2)" 'entries in the log'
+    expect 1 "$(logged 'child [0-9]+: the largest reaps: request of GET /runaway\?quiet=200 [0-9]+, [a-z]+ [0-9]+' 1)" 'the largest reaps, once a minute'
+    fresh_look
+    ask '/reap-status?prometheus'
+    for line in 'reap_over_limit_total{limit="ReapLimitConnection",action="deny"} 2' 'reap_over_limit_total{limit="ReapLimitRequest",action="deny"} 0' \
+        "reap_limit_bytes{limit=\"ReapLimitConnection\",where=\"\",host=\"\",at=\"$dir/httpd.conf:[0-9]*\"} 4194304"; do
+        grep -q "^$line\$" "$tmp/body" || complain "Prometheus: $line"
+    done
+    expect 2 "$(logged 'pool +request [0-9]+ bytes, [0-9]+ live in [0-9]+ objects' 1)" 'the report'
     memory_is_back
     httpd_end_well
 }
@@ -204,6 +213,7 @@ run_out() {
     ask '/runaway?quiet=20000'
     broken
     expect 1 "$(logged 'no memory for GET /runaway\?quiet=20000 from 127.0.0.1; this child ends' 1)" 'the line'
+    expect 1 "$(logged 'child [0-9]+: the largest reaps: request of GET /runaway\?quiet=20000 [0-9]+, ' 1)" 'the largest reaps'
     ask /page.txt --retry 5 --retry-connrefused
     fresh_look
     expect 0 "$(sed -n 's/^ReapOverHard: //p' "$tmp/auto")" 'children that the hard limit ended'
