@@ -52,6 +52,16 @@ static const char *handler_of(request_rec *r)
 /* reap-status shows who is beyond a limit, and answers whatever the limit. */
 static bool is_exempt(request_rec *r) { return status_is_handler(handler_of(r)); }
 
+/* Of a connection's streams the largest is the one that goes. Any of them goes at twice the limit, since the
+ * largest may never come by. */
+static bool is_spared(const request_rec *r, const struct live *live, const struct excess *excess)
+{
+    if (!r->connection->master) return false;
+    struct live_others others = live_look_at_others(live, client_connection(r));
+    size_t stays = excess->bytes > others.going ? excess->bytes - others.going : 0;
+    return stays <= excess->limit || (others.has_larger && stays / 2 <= excess->limit);
+}
+
 /* in_hand: bytes outside of pools, in the brigade that passes. */
 static struct excess look(request_rec *r, struct live *live, size_t in_hand)
 {
@@ -61,6 +71,7 @@ static struct excess look(request_rec *r, struct live *live, size_t in_hand)
         excess =
             (struct excess){"ReapLimitConnection", 0, (size_t)settings_of_server(r->server).connection_limit};
         if (excess.limit) excess.bytes = library_held(client_connection(r)->pool) + in_hand;
+        if (excess.bytes > excess.limit && is_spared(r, live, &excess)) excess.bytes = 0;
     }
     if (excess.bytes <= excess.limit || is_exempt(r)) excess.name = NULL;
     return excess;
@@ -161,7 +172,7 @@ static void reset_unframed(const request_rec *r)
 static void end_request(request_rec *r, struct live *live, int status)
 {
     conn_rec *c = r->connection;
-    live->is_ended = true;
+    __atomic_store_n(&live->is_ended, true, __ATOMIC_RELAXED);
     live->denied = status;
     if (status)
         pass_error(r, status);

@@ -134,6 +134,23 @@ size_t live_look(struct live *live)
     return bytes;
 }
 
+struct live_others live_look_at_others(const struct live *live, const conn_rec *client)
+{
+    struct live_others others = {.going = 0};
+    size_t own = library_held(live->pool);
+    pthread_mutex_lock(&lock);
+    for (const struct live *each = list; each; each = each->next) {
+        if (!each->is_request || each == live || each->top->connection->master != client) continue;
+        size_t bytes = library_held(each->pool);
+        if (__atomic_load_n(&each->is_ended, __ATOMIC_RELAXED))
+            others.going += bytes;
+        else if (bytes > own)
+            others.has_larger = true;
+    }
+    pthread_mutex_unlock(&lock);
+    return others;
+}
+
 unsigned live_requests(void) { return __atomic_load_n(counter, __ATOMIC_RELAXED); }
 
 void live_begin_child(struct board_slot *own, apr_pool_t *uppermost)

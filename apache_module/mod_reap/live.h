@@ -56,6 +56,14 @@ struct live *live_of(const request_rec *r);
 /* Looks at the pools of a request: the bytes they hold now. */
 size_t live_look(struct live *live);
 
+/* Of the requests on this client's connection: the bytes of those that have been ended, whose memory is about
+ * to go; and whether one that has not been ended holds more than this one. */
+struct live_others {
+    size_t going;
+    bool has_larger;
+};
+struct live_others live_look_at_others(const struct live *live, const conn_rec *client);
+
 /* Requests of this child at this moment. */
 unsigned live_requests(void);
 

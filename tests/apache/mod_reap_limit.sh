@@ -173,6 +173,24 @@ run_connection() {
     httpd_end_well
 }
 
+# Of forty streams the one that holds most is denied, though it is looked at last, and no other is.
+run_largest() {
+    [ "$1" != prefork ] || return 0
+    ! lacks h2load "the largest of many streams" || return 0
+    mpm=$1 mode="$1, the largest stream"
+    reap_prepare "$tmp/$mpm-largest" "$mpm" 'ReapStatus On' 'ReapLimitConnection 5M'
+    httpd_start "$dir" "$reaps"
+    {
+        echo "http://127.0.0.1:$httpd_back/runaway?quiet=60&sleep=700&send=2"
+        for i in $(seq 39); do echo "http://127.0.0.1:$httpd_back/runaway?small=30&sleep=$((100 + 20 * i))&send=20&$i"; done
+    } >"$tmp/urls"
+    h2load -n 40 -c 1 -m 40 -i "$tmp/urls" >"$tmp/h2load" 2>&1
+    grep -q '^status codes: 39 2xx, 0 3xx, 0 4xx, 1 5xx$' "$tmp/h2load" || complain "forty streams: $(grep -E '^(requests|status)' "$tmp/h2load")"
+    expect 1 "$(logged 'GET /runaway\?quiet=60.* over ReapLimitConnection 5242880 \(denied\)' 1)" 'the line of the largest'
+    expect 1 "$(grep -c 'over ReapLimitConnection' "$dir/error.log")" 'lines of all'
+    httpd_end_well
+}
+
 # --- the hard limit --------------------------------------------------------------------------------------
 # A handler that passes nothing and asks nothing ends only so, and its child with it. So does a page of mod_include that
 # doubles a variable, here to 64 MiB: all of it comes between two looks.
@@ -248,6 +266,7 @@ under() {
         [ "$action" = log ] || peaks_below 5000000
     done
     run_connection "$1"
+    run_largest "$1"
     run_hard "$1"
     run_out "$1"
     run_page "$1"
