@@ -10,6 +10,7 @@
  *     tag       pools  bytes  live bytes  objects  chunks  inherited bytes  tag
  *     row       {...}                                           a pool of the tree, in preorder
  *     omitted   pools  bytes                                    what the rows leave out
+ *     host      requests  bytes  0  0  0  0  name               what is served for it now
  *     request   bytes  {...}                                    largest first
  *     end
  *

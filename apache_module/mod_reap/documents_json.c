@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REQUESTS = 50, GROWERS = 20, LIMITS = 100 };
+enum { REQUESTS = 50, HOSTS = 50, GROWERS = 20, LIMITS = 100 };
 
 static void add_number(struct text *text, const char *name, int64_t number)
 {
@@ -98,6 +98,18 @@ static void add_tags(struct text *text, const struct pool_tags *tags)
         text_puts(text, ",");
         add_sums(text, &tags->tags[i].sums);
         text_puts(text, "}");
+    }
+    text_puts(text, "]");
+}
+
+/* What is served now, by host. */
+static void add_hosts(struct text *text, const struct pool_tags *hosts)
+{
+    text_puts(text, ",\"hosts\":[");
+    for (size_t i = 0; i < hosts->n && i < HOSTS; i++) {
+        const struct pool_tag *host = &hosts->tags[i];
+        text_printf(text, "%s{\"host\":%s,\"requests\":%zu,\"bytes\":%zu}", i ? "," : "", host->name,
+                    (size_t)host->sums.pools, (size_t)host->sums.bytes);
     }
     text_puts(text, "]");
 }
@@ -304,6 +316,7 @@ void write_json(struct text *text, const struct look *look, const struct growers
     add_tags(text, &look->tags);
     add_growers(text, look, growers);
     add_requests(text, look);
+    add_hosts(text, &look->hosts);
     add_history(text);
     add_largest(text);
     add_ended(text);

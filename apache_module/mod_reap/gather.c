@@ -165,12 +165,11 @@ static bool read_sums(const char *fields, struct pool_sums *sums, int *end)
     return true;
 }
 
-static void read_tag(struct look *look, const char *fields)
+static void read_tag(struct pool_tags *tags, const char *fields)
 {
     struct pool_sums sums;
     int end = 0;
-    if (read_sums(fields, &sums, &end) && fields[end] == '\t')
-        pool_tags_add(&look->tags, fields + end + 1, &sums);
+    if (read_sums(fields, &sums, &end) && fields[end] == '\t') pool_tags_add(tags, fields + end + 1, &sums);
 }
 
 static void read_request(struct look *look, const char *fields)
@@ -232,7 +231,9 @@ static void read_line(struct look *look, struct child *child, char *line, size_t
     }
     line[length] = 0;
     if (begins(line, "tag", &fields))
-        read_tag(look, fields);
+        read_tag(&look->tags, fields);
+    else if (begins(line, "host", &fields))
+        read_tag(&look->hosts, fields);
     else if (begins(line, "request", &fields))
         read_request(look, fields);
     else if (begins(line, "backend", &fields))
@@ -311,6 +312,7 @@ bool look_take(struct look *look)
     }
     set_outside(look);
     pool_tags_sort(&look->tags);
+    pool_tags_sort(&look->hosts);
     if (look->n_rows) qsort(look->rows, look->n_rows, sizeof *look->rows, by_bytes);
     look->cpu += process_thread_cpu() - begin;
     return true;
@@ -322,5 +324,6 @@ void look_free(struct look *look)
     free(look->children);
     free(look->rows);
     pool_tags_free(&look->tags);
+    pool_tags_free(&look->hosts);
     *look = (struct look){.n = 0};
 }

@@ -47,9 +47,10 @@ struct look {
     struct child *children;
     size_t n;
     struct pool_sums pools;
-    struct pool_tags tags; /* named in JSON */
-    int64_t rss, pss;      /* of all children */
-    bool is_pss_known;     /* of each of them */
+    struct pool_tags tags;  /* named in JSON */
+    struct pool_tags hosts; /* as well: of each its requests, as pools, and their bytes */
+    int64_t rss, pss;       /* of all children */
+    bool is_pss_known;      /* of each of them */
     int64_t outside; /* in no pool, at least, with shared pages once if the PSS is known; below 0: unknown */
     unsigned requests; /* live, of all children */
     long cpu;          /* microseconds that all of it took */

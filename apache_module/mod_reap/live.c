@@ -312,6 +312,7 @@ static void copy(struct live_copy *to, const struct live *live, apr_time_t now)
         .is_request = live->is_request,
         .bytes = bytes,
         .owner = live->is_request && !live->is_listed ? NULL : owner_of(live),
+        .host = live->is_request && live->is_listed ? strdup(live->host) : NULL,
         .json = live->is_request && live->is_listed ? row_of(live, now, bytes) : NULL,
     };
 }
@@ -332,6 +333,7 @@ void live_free_copies(struct live_copy *copies, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         free(copies[i].owner);
+        free(copies[i].host);
         free(copies[i].json);
     }
     free(copies);

@@ -43,6 +43,7 @@ struct live_copy {
     bool is_request;
     size_t bytes; /* of a request */
     char *owner;  /* "GET /x from 1.2.3.4" */
+    char *host;   /* of a listed request */
     char *json;   /* a row of the requests; NULL for what is not listed */
 };
 

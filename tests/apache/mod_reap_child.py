@@ -2,7 +2,7 @@
 """Clients of a server whose children end for ReapChildLimit, for mod_reap_child.sh.
 
     mod_reap_child.py load URL N ENDS    at least N requests, until ENDS children have ended; none may fail or be reset
-    mod_reap_child.py idle URL           a child that becomes too large with its last request ends without another one
+    mod_reap_child.py idle URL           children that become too large with their last request end without another one, in turn
 """
 import collections
 import http.client
@@ -134,22 +134,37 @@ def check_load(url, requests, ends):
     for end in load.ended.values():
         if not end["bytes"] > end["limit"] > 0 or end["why"] != "ReapChildLimit" or end["requests"] < 20 or end["uptime"] < 1:
             raise Wrong(f"ended: {end}")
+    check_turns(load.ended.values())
     totals = document(url)["totals"]
     if totals["children_ended"] < len(load.ended):
         raise Wrong(f"{len(load.ended)} were seen, and the server counts {totals['children_ended']}")
     print(f"{sum(load.answers.values())} requests beside {len(load.ended)} children that ended: none failed; {dict(load.answers)}")
 
 
+def check_turns(ends):
+    """A child's turn comes two seconds after the one before it is gone."""
+    times = sorted(end["t"] for end in ends)
+    if any(later - earlier < 2 for earlier, later in zip(times, times[1:])):
+        raise Wrong(f"two have ended at once: {times}")
+
+
 def check_idle(url):
-    with urllib.request.urlopen(url + "/runaway?leak=600", timeout=20) as answer:
-        answer.read()
-    end = time.time() + 20
-    while time.time() < end:
+    """Several children become too large at once, and then nobody asks for anything but the document."""
+    def ask():
+        with urllib.request.urlopen(url + "/runaway?leak=600&sleep=500", timeout=20) as answer:
+            answer.read()
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    end, ended = time.time() + 30, []
+    while time.time() < end and not (len(ended) >= 2 and not any(is_there(each["pid"]) for each in ended[-2:])):
         ended = document(url)["ended"]
-        if ended and not is_there(ended[0]["pid"]):
-            return
         time.sleep(0.3)
-    raise Wrong(f"a child that is idle does not end: {ended}")
+    if len(ended) < 2:
+        raise Wrong(f"children that are idle do not end: {ended}")
+    check_turns(ended)
 
 
 def main():

@@ -90,6 +90,14 @@ def check_document(text):
     must(all(grower["change"] > 0 for grower in document["growers"]), "growers", document["growers"])
     check_order("requests", [request["bytes"] or 0 for request in document["requests"]])
     must(len(document["requests"]) <= 50, "requests")
+    check_order("hosts", [host["bytes"] for host in document["hosts"]])
+    names = [host["host"] for host in document["hosts"]]
+    must(len(set(names)) == len(names) <= 50, "hosts", names)
+    if document["preload"] and len(document["requests"]) < 50 and len(names) < 50:
+        for host in document["hosts"]:
+            of_host = [request["bytes"] for request in document["requests"] if request["host"] == host["host"]]
+            must((len(of_host), sum(of_host)) == (host["requests"], host["bytes"]) != (0, 0), "host", host, of_host)
+        must(sum(host["requests"] for host in document["hosts"]) == len(document["requests"]), "requests of hosts")
     times = [point["t"] for point in document["history"]]
     must(times and times == sorted(times) and len(times) <= 120, "history", times)
     must(len(document["ended"]) == min(totals["children_ended"] + totals["children_killed"], 20), "ended", document["ended"])

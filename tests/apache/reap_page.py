@@ -378,6 +378,8 @@ def check_shared(browser, server, pictures):
         expect(what in ended, "children that ended, %s: %s" % (what, ended))
     largest = text(browser, "#largest")
     expect("/report/0" in largest and "20 MiB" in largest and "Show more: 2 requests" in largest, "the largest: " + largest)
+    hosts = text(browser, "#hosts")
+    expect("a.example" in hosts and "60 KiB" in hosts and "<b>b.example" in hosts, "by host: " + hosts)
     settled(browser, pictures + "/prefork.png")
     browser.js("[...document.querySelectorAll('.cell.group')].find(c => c.textContent.startsWith('shared by 38')).click()")
     expect(text(browser, "#crumbs").endswith("What 38 processes share"), "a click goes in: " + text(browser, "#crumbs"))

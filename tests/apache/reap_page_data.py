@@ -138,6 +138,7 @@ def prefork(_):
     made["largest"] = [{"pid": 7001, "t": START - 5, "peak": (20 - i) * MIB, "method": "GET", "uri": "/report/%d" % i, "host": "www.example.org",
                         "client": "192.0.2.1"} for i in range(12)]
     made["totals"].update(children_ended=7, children_killed=1)
+    made["hosts"] = [{"host": "a.example", "requests": 2, "bytes": 60 * KIB}, {"host": "<b>b.example", "requests": 1, "bytes": 30 * KIB}]
     made["growers"][1]["change"] = -4096
     made["totals"]["pss"] = None
     return made
