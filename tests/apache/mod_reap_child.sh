@@ -40,11 +40,13 @@ check_ends() {
     [ "$lines" -ge "$ends" ] || complain "$lines lines in the log: $(grep -c "ReapChildLimit" "$dir/error.log")"
 }
 
-# Also on stock pools, and where nobody looks at reap-status.
+# Also on stock pools, and after a restart, at which the MPM opens its pipes anew.
 check_idle() {
     mode="$mpm, an idle child"
     prepare idle 'ReapChildLimit 24M'
     httpd_start "$dir"
+    kill -USR1 "$httpd_pid"
+    sleep 1.5
     check idle "$(url)"
     ask '/reap-status?auto'
     [ "$(sed -n 's/^ReapChildrenEnded: //p' "$tmp/body")" -ge 1 ] || complain "ReapChildrenEnded: $body"
