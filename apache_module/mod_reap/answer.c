@@ -114,19 +114,34 @@ static void add_sums(struct text *text, const char *what, const struct pool_sums
                 (size_t)sums->inherited);
 }
 
+static void add_tags(struct text *text, const char *what, const struct pool_tags *tags)
+{
+    for (size_t i = 0; i < tags->n; i++) {
+        add_sums(text, what, &tags->tags[i].sums);
+        text_puts(text, "\t");
+        text_json(text, tags->tags[i].name);
+        text_puts(text, "\n");
+    }
+}
+
 static void add_pools(struct text *text, struct survey *survey)
 {
     add_sums(text, "pools", &survey->all);
     text_puts(text, "\n");
-    for (size_t i = 0; i < survey->tags.n; i++) {
-        add_sums(text, "tag", &survey->tags.tags[i].sums);
-        text_puts(text, "\t");
-        text_json(text, survey->tags.tags[i].name);
-        text_puts(text, "\n");
-    }
+    add_tags(text, "tag", &survey->tags);
     if (survey->text.data) text_add(text, survey->text.data, survey->text.length);
     text->failed |= survey->text.failed;
     text_printf(text, "omitted\t%zu\t%zu\n", (size_t)survey->omitted.pools, (size_t)survey->omitted.bytes);
+}
+
+static void add_hosts(struct text *text, const struct live_copy *live, size_t n)
+{
+    struct pool_tags hosts = {.tags = NULL};
+    for (size_t i = 0; i < n; i++)
+        if (live[i].host)
+            pool_tags_add(&hosts, live[i].host, &(struct pool_sums){.pools = 1, .bytes = live[i].bytes});
+    add_tags(text, "host", &hosts);
+    pool_tags_free(&hosts);
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -223,6 +238,7 @@ void answer(FILE *out, const char *args, void *arg)
     add_pools(&text, &survey);
     add_backend(&text);
     add_mallocs(&text);
+    add_hosts(&text, live, survey.n_live);
     add_requests(&text, live, survey.n_live);
     add_process(&text, begin);
     text_puts(&text, "end\n");

@@ -11,6 +11,7 @@
  *     row       {...}                                           a pool of the tree, in preorder
  *     omitted   pools  bytes                                    what the rows leave out
  *     malloc    bytes  objects  module  name                    with the heap profile on; largest first
+ *     host      requests  bytes  0  0  0  0  name               what is served for it now
  *     request   bytes  {...}                                    largest first
  *     end
  *

@@ -37,19 +37,29 @@ struct shared {
     pthread_mutex_t looking, lock;
     apr_time_t began;
     uint64_t counts[COUNTERS];
-    apr_time_t taken; /* the snapshot; 0: none yet */
+    apr_time_t minute; /* when somebody last said what holds most; 0: never */
+    apr_time_t taken;  /* the snapshot; 0: none yet */
     apr_interval_time_t life;
     size_t lengths[DOCUMENTS];
     struct board_point points[BOARD_POINTS];
     unsigned n_points; /* ever; the last is at n_points - 1, modulo */
     struct growth base, next;
+    struct {
+        pid_t pid; /* 0: nobody's */
+        apr_time_t until, gone;
+    } turn;
+    struct board_end ends[BOARD_ENDS];
+    uint64_t n_ends; /* ever; the last is at n_ends - 1, modulo */
+    struct board_request largest[BOARD_LARGEST];
+    size_t n_largest;
+    int said_by; /* the generation that had the first word, and 1 */
     struct board_slot slots[];
 };
 
 /* What a restart, which loads this module anew, has to find again. */
 struct retained {
-    size_t size; /* of the shared memory; another module's version may want another */
-    size_t slots;
+    size_t size;          /* of the shared memory; another module's version may want another */
+    size_t slots, served; /* requests of each slot, behind all slots */
     struct shared *shared;
     int file;
     char address[64];
@@ -81,17 +91,26 @@ static void choose_address(char *address, size_t size)
         apr_cpystrn(address, ask + 4, length + 1);
 }
 
+static size_t size_of(size_t slots, size_t served)
+{
+    return sizeof(struct shared) +
+           slots * (sizeof(struct board_slot) + served * sizeof(struct board_request));
+}
+
 static bool make_board(struct retained *made, size_t slots, apr_pool_t *pool)
 {
     apr_shm_t *memory;
+    int threads = 1;
+    ap_mpm_query(AP_MPMQ_HARD_LIMIT_THREADS, &threads);
     made->slots = slots;
-    made->size = sizeof(struct shared) + slots * sizeof(struct board_slot);
+    made->served = threads < 1 ? 1 : threads < 64 ? (size_t)threads : 64;
+    made->size = size_of(slots, made->served);
     if (apr_shm_create(&memory, made->size + 64, NULL, pool) != APR_SUCCESS) return false;
     uintptr_t start = ((uintptr_t)apr_shm_baseaddr_get(memory) + 63) & ~(uintptr_t)63;
     struct shared *shared = (struct shared *)start;
     made->file = memfd_create("mod_reap", MFD_CLOEXEC);
     if (made->file < 0) return false;
-    memset(shared, 0, made->size);
+    memset(shared, 0, sizeof *shared); /* the slots are many, and zeros as they come */
     shared->began = apr_time_now();
     choose_address(made->address, sizeof made->address);
     if (!make_mutex(&shared->looking) || !make_mutex(&shared->lock)) return false;
@@ -112,7 +131,7 @@ bool board_open(server_rec *server)
                      "ReapStatus: no shared memory; reap-status shows nothing");
         return false;
     }
-    if (found->size != sizeof(struct shared) + found->slots * sizeof(struct board_slot)) {
+    if (found->size != size_of(found->slots, found->served)) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, server,
                      "ReapStatus: the module is another than before the restart; stop and start httpd");
         return false;
@@ -192,6 +211,9 @@ void board_join(apr_pool_t *pool, int generation)
     own->bytes = 0;
     own->looked = 0;
     own->pss = 0;
+    struct board_request *served;
+    size_t n = board_served(own, &served);
+    memset(served, 0, n * sizeof *served);
     apr_pool_cleanup_register(pool, NULL, leave, apr_pool_cleanup_null);
 }
 
@@ -203,9 +225,108 @@ size_t board_slots(struct board_slot **slots)
     return board ? board->slots : 0;
 }
 
+size_t board_served(const struct board_slot *slot, struct board_request **served)
+{
+    struct board_slot *slots = board->shared->slots, *end = slots + board->slots;
+    *served = (struct board_request *)end + (size_t)(slot - slots) * board->served;
+    return board->served;
+}
+
 void board_release(struct board_slot *slot)
 {
     if (slot) __atomic_store_n(&slot->pid, 0, __ATOMIC_RELEASE);
+}
+
+/* --- children that end --------------------------------------------------------------------------- */
+
+bool board_take_turn(apr_time_t until)
+{
+    apr_time_t now = apr_time_now();
+    if (!take()) return false;
+    struct shared *shared = board->shared;
+    if (shared->turn.pid && !shared->turn.gone && process_is_gone(shared->turn.pid)) shared->turn.gone = now;
+    bool is_free =
+        now > shared->turn.until || (shared->turn.gone && now - shared->turn.gone > 2 * APR_USEC_PER_SEC);
+    if (is_free) {
+        shared->turn.pid = getpid();
+        shared->turn.until = until;
+        shared->turn.gone = 0;
+    }
+    release();
+    return is_free;
+}
+
+void board_note_end(const struct board_end *end)
+{
+    if (!take()) return;
+    board->shared->ends[board->shared->n_ends++ % BOARD_ENDS] = *end;
+    release();
+    board_count(end->is_killed ? COUNT_KILLED : COUNT_ENDED);
+}
+
+size_t board_ends(struct board_end *ends)
+{
+    size_t n = 0;
+    if (!take()) return 0;
+    for (uint64_t all = board->shared->n_ends; n < BOARD_ENDS && n < all; n++)
+        ends[n] = board->shared->ends[(all - 1 - n) % BOARD_ENDS];
+    release();
+    return n;
+}
+
+bool board_is_first_word(void)
+{
+    int generation = 0;
+    ap_mpm_query(AP_MPMQ_GENERATION, &generation);
+    return !board ||
+           __atomic_exchange_n(&board->shared->said_by, generation + 1, __ATOMIC_RELAXED) != generation + 1;
+}
+
+/* --- the largest requests ------------------------------------------------------------------------ */
+
+static bool is_same(const struct board_request *a, const struct board_request *b)
+{
+    return strcmp(a->uri, b->uri) == 0 && strcmp(a->method, b->method) == 0 && strcmp(a->host, b->host) == 0;
+}
+
+static void drop_old(struct shared *shared, apr_time_t now)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < shared->n_largest; i++)
+        if (now - shared->largest[i].time < 600 * APR_USEC_PER_SEC)
+            shared->largest[kept++] = shared->largest[i];
+    shared->n_largest = kept;
+}
+
+static void insert_largest(struct shared *shared, const struct board_request *request)
+{
+    struct board_request *all = shared->largest;
+    size_t at = 0, end;
+    while (at < shared->n_largest && all[at].bytes > request->bytes && !is_same(&all[at], request)) at++;
+    if (at == BOARD_LARGEST || (at < shared->n_largest && all[at].bytes > request->bytes)) return;
+    for (end = at; end < shared->n_largest && !is_same(&all[end], request);) end++;
+    if (end == shared->n_largest && end < BOARD_LARGEST) shared->n_largest++;
+    if (end == BOARD_LARGEST) end--;
+    memmove(&all[at + 1], &all[at], (end - at) * sizeof *all);
+    all[at] = *request;
+}
+
+void board_note_largest(const struct board_request *request)
+{
+    if (!take()) return;
+    drop_old(board->shared, request->time);
+    insert_largest(board->shared, request);
+    release();
+}
+
+size_t board_largest(struct board_request *largest)
+{
+    if (!take()) return 0;
+    drop_old(board->shared, apr_time_now());
+    size_t n = board->shared->n_largest;
+    memcpy(largest, board->shared->largest, n * sizeof *largest);
+    release();
+    return n;
 }
 
 /* --- counters ------------------------------------------------------------------------------------ */
@@ -218,6 +339,15 @@ void board_count(enum board_counter which)
 uint64_t board_counted(enum board_counter which)
 {
     return board ? __atomic_load_n(&board->shared->counts[which], __ATOMIC_RELAXED) : 0;
+}
+
+bool board_takes_minute(void)
+{
+    static apr_time_t own_minute;
+    apr_time_t *minute = board ? &board->shared->minute : &own_minute, now = apr_time_now();
+    apr_time_t last = __atomic_load_n(minute, __ATOMIC_RELAXED);
+    return (!last || now - last >= 60 * APR_USEC_PER_SEC) &&
+           __atomic_compare_exchange_n(minute, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 uint64_t board_recent_excesses(double *seconds)

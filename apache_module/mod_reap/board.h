@@ -7,10 +7,12 @@
  *     slots      one for each child: its pid, generation, start, live requests, bytes of its pools
  *     snapshot   the three documents of the last look; a new look is due when it is stale
  *     history    a point at a look or every 10 seconds, whichever comes first; none within 5 seconds
+ *     largest    the requests that held most, of those that ended within ten minutes
+ *     ends       children that ended for ReapChildLimit, or in the midst of their requests
  *     growth     the bytes by tag at an earlier look, which growers are measured from
  *
  * Locks, both robust and between processes: `looking` is held by the one child that asks all others, for a
- * second at most; `lock` guards history, growth and the snapshot, for a copy's time. No other is taken under
+ * second at most; `lock` guards all else, for a copy's time. No other is taken under
  * `lock`. Slots are their child's own, the counters atomic.
  *
  * Without a board (no ReapStatus, or no memory for it) all calls do nothing.
@@ -25,6 +27,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* A request, in strings that are cut. */
+struct board_request {
+    pid_t pid;       /* 0: none */
+    apr_time_t time; /* when it began, or ended */
+    uint64_t bytes;  /* the most that its pools were seen to hold */
+    char method[16], uri[200], host[64], client[46];
+};
+enum { BOARD_LARGEST = 50 };
 
 struct board_slot {
     _Alignas(64) pid_t pid; /* 0: free */
@@ -57,13 +68,51 @@ const char *board_address(void);
 void board_join(apr_pool_t *pool, int generation);
 struct board_slot *board_own_slot(void);
 size_t board_slots(struct board_slot **slots);
+/* What the child serves now, for who finds it dead: one for each thread, 64 at most; others are not noted. */
+size_t board_served(const struct board_slot *slot, struct board_request **served);
 void board_release(struct board_slot *slot); /* of a child that is gone */
 
-/* Since the start: requests beyond a limit; children that ReapLimitHard ended; directives with a limit that
- * were read at run time. No call allocates. */
-enum board_counter { COUNT_EXCESSES, COUNT_HARD, COUNT_READ_LATE, COUNTERS };
+/* Notes a request that has ended, if it is among the largest; one for each URL. */
+void board_note_largest(const struct board_request *request);
+size_t board_largest(struct board_request *largest); /* the most bytes first; room for BOARD_LARGEST */
+
+/* A child that ended for ReapChildLimit, or that was killed or crashed. */
+struct board_end {
+    pid_t pid;
+    bool is_killed;
+    apr_time_t time;
+    apr_interval_time_t uptime;
+    uint64_t bytes, limit; /* of one that was killed: what its largest request held; 0 */
+    unsigned requests;     /* that it has served; of one that was killed: that it served then */
+    char largest[256];     /* of one that was killed: that request */
+};
+enum { BOARD_ENDS = 20 };
+
+/* Whether this child may end now: one at a time does, and the next one when that one has been gone for two
+ * seconds, in which httpd starts another; or at the end of its turn, whatever it does. */
+bool board_take_turn(apr_time_t until);
+void board_note_end(const struct board_end *end);
+size_t board_ends(struct board_end *ends); /* the newest first; room for BOARD_ENDS */
+
+/* Whether this child is the first of its generation that has to say what all of them find. */
+bool board_is_first_word(void);
+
+/* Since the start: requests beyond a limit; children that ReapLimitHard ended, that ReapChildLimit ended, and
+ * that were killed; directives with a limit that were read at run time. No call allocates. */
+enum board_counter {
+    COUNT_EXCESSES,
+    COUNT_HARD,
+    COUNT_ENDED,
+    COUNT_KILLED,
+    COUNT_READ_LATE,
+    COUNT_REQUEST, /* of the excesses those of ReapLimitRequest, by what became of it, ... */
+    COUNT_CONNECTION = COUNT_REQUEST + 3, /* ... and those of ReapLimitConnection */
+    COUNTERS = COUNT_CONNECTION + 3
+};
 void board_count(enum board_counter which);
 uint64_t board_counted(enum board_counter which);
+/* Whether nobody has said for a minute what holds most. Without a board, whether this child has not. */
+bool board_takes_minute(void);
 /* Excesses of the curve's time, and how many seconds that are. */
 uint64_t board_recent_excesses(double *seconds);
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REQUESTS = 50, MALLOCS = 200, GROWERS = 20, LIMITS = 100 };
+enum { REQUESTS = 50, HOSTS = 50, MALLOCS = 200, GROWERS = 20, LIMITS = 100 };
 
 static void add_number(struct text *text, const char *name, int64_t number)
 {
@@ -80,9 +80,13 @@ static void add_totals(struct text *text, const struct look *look)
     uint64_t recent = board_recent_excesses(&seconds);
     text_printf(text, ",\"rss\":%lld,", (long long)look->rss);
     add_number(text, "pss", look->is_pss_known ? look->pss : -1);
+    text_puts(text, ",");
+    add_number(text, "outside", look->outside);
     text_printf(
-        text, ",\"over_limit\":%zu,\"over_limit_recent\":%zu,\"recent_seconds\":%.0f,\"over_hard\":%zu}",
+        text, ",\"over_limit\":%zu,\"over_limit_recent\":%zu,\"recent_seconds\":%.0f,\"over_hard\":%zu",
         (size_t)board_counted(COUNT_EXCESSES), (size_t)recent, seconds, (size_t)board_counted(COUNT_HARD));
+    text_printf(text, ",\"children_ended\":%zu,\"children_killed\":%zu}", (size_t)board_counted(COUNT_ENDED),
+                (size_t)board_counted(COUNT_KILLED));
 }
 
 static void add_tags(struct text *text, const struct pool_tags *tags)
@@ -107,6 +111,18 @@ static void add_mallocs(struct text *text, const struct pool_tags *mallocs)
         text_puts(text, tab + 1);
         text_printf(text, ",\"bytes\":%zu,\"objects\":%zu}", (size_t)mallocs->tags[i].sums.bytes,
                     (size_t)mallocs->tags[i].sums.objects);
+    }
+    text_puts(text, "]");
+}
+
+/* What is served now, by host. */
+static void add_hosts(struct text *text, const struct pool_tags *hosts)
+{
+    text_puts(text, ",\"hosts\":[");
+    for (size_t i = 0; i < hosts->n && i < HOSTS; i++) {
+        const struct pool_tag *host = &hosts->tags[i];
+        text_printf(text, "%s{\"host\":%s,\"requests\":%zu,\"bytes\":%zu}", i ? "," : "", host->name,
+                    (size_t)host->sums.pools, (size_t)host->sums.bytes);
     }
     text_puts(text, "]");
 }
@@ -214,6 +230,46 @@ static void add_history(struct text *text)
     text_puts(text, "]");
 }
 
+/* --- children that have ended -------------------------------------------------------------------- */
+
+static void add_ended(struct text *text)
+{
+    struct board_end ends[BOARD_ENDS];
+    size_t n = board_ends(ends);
+    text_puts(text, ",\"ended\":[");
+    for (size_t i = 0; i < n; i++) {
+        text_printf(text,
+                    "%s{\"pid\":%ld,\"t\":%lld,\"why\":\"%s\",\"bytes\":%zu,\"limit\":%zu,\"uptime\":%lld,"
+                    "\"requests\":%u,\"largest\":",
+                    i ? "," : "", (long)ends[i].pid, (long long)apr_time_sec(ends[i].time),
+                    ends[i].is_killed ? "killed" : "ReapChildLimit", (size_t)ends[i].bytes,
+                    (size_t)ends[i].limit, (long long)apr_time_sec(ends[i].uptime), ends[i].requests);
+        text_json(text, *ends[i].largest ? ends[i].largest : NULL);
+        text_puts(text, "}");
+    }
+    text_puts(text, "]");
+}
+
+static void add_largest(struct text *text)
+{
+    struct board_request largest[BOARD_LARGEST];
+    size_t n = board_largest(largest);
+    text_puts(text, ",\"largest\":[");
+    for (size_t i = 0; i < n; i++) {
+        text_printf(text, "%s{\"pid\":%ld,\"t\":%lld,\"peak\":%zu,\"method\":", i ? "," : "",
+                    (long)largest[i].pid, (long long)apr_time_sec(largest[i].time), (size_t)largest[i].bytes);
+        text_json(text, largest[i].method);
+        text_puts(text, ",\"uri\":");
+        text_json(text, largest[i].uri);
+        text_puts(text, ",\"host\":");
+        text_json(text, largest[i].host);
+        text_puts(text, ",\"client\":");
+        text_json(text, largest[i].client);
+        text_puts(text, "}");
+    }
+    text_puts(text, "]");
+}
+
 /* --- processes ----------------------------------------------------------------------------------- */
 
 static void add_tree(struct text *text, const struct child *child)
@@ -241,6 +297,8 @@ static void add_process(struct text *text, const struct child *child)
     add_number(text, "rss", child->rss);
     text_puts(text, ",");
     add_number(text, "pss", child->pss);
+    text_puts(text, ",");
+    add_number(text, "outside", child->outside);
     text_printf(text,
                 ",\"uptime\":%lld,\"backend\":", (long long)apr_time_sec(apr_time_now() - child->since));
     text_puts(text, child->backend ? child->backend : "null");
@@ -272,7 +330,10 @@ void write_json(struct text *text, const struct look *look, const struct growers
     add_mallocs(text, &look->mallocs);
     add_growers(text, look, growers);
     add_requests(text, look);
+    add_hosts(text, &look->hosts);
     add_history(text);
+    add_largest(text);
+    add_ended(text);
     add_processes(text, look);
     text_puts(text, "}\n");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "documents_write.h"
 #include "library.h"
+#include "settings.h"
 
 #include <httpd.h>
 
@@ -39,8 +40,11 @@ void write_brief(struct text *text, const struct look *look)
     add(text, "ReapProcesses", look->n);
     add(text, "ReapRSS", (uint64_t)look->rss);
     if (look->is_pss_known) add(text, "ReapPSS", (uint64_t)look->pss);
+    if (look->outside >= 0) add(text, "ReapOutsideBytes", (uint64_t)look->outside);
     add(text, "ReapOverLimit", board_counted(COUNT_EXCESSES));
     add(text, "ReapOverHard", board_counted(COUNT_HARD));
+    add(text, "ReapChildrenEnded", board_counted(COUNT_ENDED));
+    add(text, "ReapChildrenKilled", board_counted(COUNT_KILLED));
 }
 
 void write_auto(struct text *text, server_rec *server, const struct look *look)
@@ -141,10 +145,66 @@ static void process_metrics(struct text *text, const struct look *look)
         if (look->children[i].rss >= 0)
             text_printf(text, "reap_process_resident_bytes{pid=\"%ld\"} %lld\n", (long)look->children[i].pid,
                         (long long)look->children[i].rss);
+    head(text, "reap_process_outside_bytes", "gauge", "Resident memory of a process in no pool, at least.");
+    for (size_t i = 0; i < look->n; i++)
+        if (look->children[i].outside >= 0)
+            text_printf(text, "reap_process_outside_bytes{pid=\"%ld\"} %lld\n", (long)look->children[i].pid,
+                        (long long)look->children[i].outside);
     head(text, "reap_processes", "gauge", "Child processes by state.");
     text_printf(text, "reap_processes{state=\"answers\"} %u\n", in_state(look, CHILD_ANSWERS));
     text_printf(text, "reap_processes{state=\"silent\"} %u\n", in_state(look, CHILD_SILENT));
     text_printf(text, "reap_processes{state=\"stopping\"} %u\n", in_state(look, CHILD_STOPPING));
+}
+
+static void over_metrics(struct text *text)
+{
+    head(text, "reap_over_limit_total", "counter", "Requests beyond a limit since the start.");
+    for (int action = ACTION_DENY; action <= ACTION_LOG; action++) {
+        text_printf(text, "reap_over_limit_total{limit=\"ReapLimitRequest\",action=\"%s\"} %llu\n",
+                    settings_action_name(action),
+                    (unsigned long long)board_counted((enum board_counter)(COUNT_REQUEST + action)));
+        text_printf(text, "reap_over_limit_total{limit=\"ReapLimitConnection\",action=\"%s\"} %llu\n",
+                    settings_action_name(action),
+                    (unsigned long long)board_counted((enum board_counter)(COUNT_CONNECTION + action)));
+    }
+}
+
+static void add_raw_label(struct text *text, const char *name, const char *value)
+{
+    text_printf(text, ",%s=\"", name);
+    for (; value && *value; value++) {
+        if (*value == '"' || *value == '\\') text_puts(text, "\\");
+        text_add(text, *value >= ' ' && *value <= '~' ? value : "?", 1);
+    }
+    text_puts(text, "\"");
+}
+
+static void limit_metric(struct text *text, const struct limit_set *limit)
+{
+    text_printf(text, "reap_limit_bytes{limit=\"%s\"", limit->directive);
+    add_raw_label(text, "where", limit->where);
+    add_raw_label(text, "host", limit->server->is_virtual ? limit->server->server_hostname : "");
+    add_raw_label(text, "at", limit->at);
+    text_printf(text, "} %lld\n", (long long)limit->bytes);
+}
+
+/* A macro may set a limit twice at one place: the first one has the sample. */
+static bool is_again(const struct limit_set *limits, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (strcmp(limits[j].at, limits[i].at) == 0 && strcmp(limits[j].where, limits[i].where) == 0 &&
+            limits[j].server == limits[i].server)
+            return true;
+    return false;
+}
+
+static void limit_metrics(struct text *text)
+{
+    size_t n;
+    const struct limit_set *limits = settings_limits(&n);
+    head(text, "reap_limit_bytes", "gauge", "Limits of the configuration, a hundred at most.");
+    for (size_t i = 0; i < n && i < 100; i++)
+        if (!is_again(limits, i)) limit_metric(text, &limits[i]);
 }
 
 void write_prometheus(struct text *text, server_rec *server, const struct look *look)
@@ -163,11 +223,20 @@ void write_prometheus(struct text *text, server_rec *server, const struct look *
     if (look->is_pss_known)
         metric(text, "reap_proportional_bytes", "gauge", "Resident memory, shared pages divided.",
                (uint64_t)look->pss);
+    if (look->outside >= 0)
+        metric(text, "reap_outside_bytes", "gauge", "Memory of all processes in no pool, at least.",
+               (uint64_t)look->outside);
     metric(text, "reap_requests", "gauge", "Requests that are served now.", look->requests);
-    metric(text, "reap_over_limit_total", "counter", "Requests beyond a limit since the start.",
-           board_counted(COUNT_EXCESSES));
+    over_metrics(text);
+    limit_metrics(text);
     metric(text, "reap_over_hard_total", "counter", "Processes that ReapLimitHard ended since the start.",
            board_counted(COUNT_HARD));
+    head(text, "reap_children_ended_total", "counter",
+         "Processes that ended before their time, since the start.");
+    text_printf(text, "reap_children_ended_total{why=\"ReapChildLimit\"} %llu\n",
+                (unsigned long long)board_counted(COUNT_ENDED));
+    text_printf(text, "reap_children_ended_total{why=\"killed\"} %llu\n",
+                (unsigned long long)board_counted(COUNT_KILLED));
     tag_metric(text, look, "reap_tag_bytes", "Bytes of pools by tag.", offsetof(struct pool_sums, bytes));
     tag_metric(text, look, "reap_tag_pools", "Pools by tag.", offsetof(struct pool_sums, pools));
     tag_metric(text, look, "reap_tag_objects", "Live objects by tag.", offsetof(struct pool_sums, objects));

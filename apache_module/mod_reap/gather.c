@@ -165,12 +165,11 @@ static bool read_sums(const char *fields, struct pool_sums *sums, int *end)
     return true;
 }
 
-static void read_tag(struct look *look, const char *fields)
+static void read_tag(struct pool_tags *tags, const char *fields)
 {
     struct pool_sums sums;
     int end = 0;
-    if (read_sums(fields, &sums, &end) && fields[end] == '\t')
-        pool_tags_add(&look->tags, fields + end + 1, &sums);
+    if (read_sums(fields, &sums, &end) && fields[end] == '\t') pool_tags_add(tags, fields + end + 1, &sums);
 }
 
 static void read_malloc(struct look *look, const char *fields)
@@ -242,9 +241,11 @@ static void read_line(struct look *look, struct child *child, char *line, size_t
     }
     line[length] = 0;
     if (begins(line, "tag", &fields))
-        read_tag(look, fields);
+        read_tag(&look->tags, fields);
     else if (begins(line, "malloc", &fields))
         read_malloc(look, fields);
+    else if (begins(line, "host", &fields))
+        read_tag(&look->hosts, fields);
     else if (begins(line, "request", &fields))
         read_request(look, fields);
     else if (begins(line, "backend", &fields))
@@ -287,8 +288,21 @@ static void add_up(struct look *look, struct child *child)
     if (child->pss <= 0) child->pss = -1;
     look->is_pss_known &= child->pss > 0;
     if (child->pss > 0) look->pss += child->pss;
+    child->outside = -1;
+    int64_t pools = (int64_t)child->pools.bytes;
+    if (child->pools.pools) child->outside = child->rss > pools ? child->rss - pools : 0;
+    if (child->outside >= 0) look->outside += child->outside;
     look->requests += child->requests;
     look->cpu += child->cpu;
+}
+
+/* What children have from the first process is there once, and in the pools of each. */
+static void set_outside(struct look *look)
+{
+    int64_t shared = (int64_t)look->pools.inherited, pools = (int64_t)look->pools.bytes - shared, n = 0;
+    for (size_t i = 0; i < look->n; i++) n += look->children[i].pools.pools > 0;
+    if (n && look->is_pss_known) look->outside = look->pss - pools - shared / n;
+    if (!n || look->outside < 0) look->outside = n ? 0 : -1;
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -308,8 +322,10 @@ bool look_take(struct look *look)
         read_reply(look, &look->children[i]);
         add_up(look, &look->children[i]);
     }
+    set_outside(look);
     pool_tags_sort(&look->tags);
     pool_tags_sort(&look->mallocs);
+    pool_tags_sort(&look->hosts);
     if (look->n_rows) qsort(look->rows, look->n_rows, sizeof *look->rows, by_bytes);
     look->cpu += process_thread_cpu() - begin;
     return true;
@@ -322,5 +338,6 @@ void look_free(struct look *look)
     free(look->rows);
     pool_tags_free(&look->tags);
     pool_tags_free(&look->mallocs);
+    pool_tags_free(&look->hosts);
     *look = (struct look){.n = 0};
 }

@@ -25,6 +25,7 @@ struct child {
     enum child_state state;
     apr_time_t since;
     int64_t rss, pss; /* below 0: unknown */
+    int64_t outside;  /* RSS in no pool, at least; below 0: unknown */
     unsigned requests;
     long cpu; /* microseconds that its answer took */
     struct pool_sums pools;
@@ -48,10 +49,12 @@ struct look {
     struct pool_sums pools;
     struct pool_tags tags;    /* named in JSON */
     struct pool_tags mallocs; /* what malloc holds; names are MODULE, a tab, and FOR, in JSON both */
+    struct pool_tags hosts;   /* named in JSON: of each its requests, as pools, and their bytes */
     int64_t rss, pss;         /* of all children */
     bool is_pss_known;        /* of each of them */
-    unsigned requests;        /* live, of all children */
-    long cpu;                 /* microseconds that all of it took */
+    int64_t outside; /* in no pool, at least, with shared pages once if the PSS is known; below 0: unknown */
+    unsigned requests; /* live, of all children */
+    long cpu;          /* microseconds that all of it took */
     struct live_row *rows;
     size_t n_rows;
     size_t row_room;

@@ -20,6 +20,7 @@
 #include <http_protocol.h>
 #include <http_request.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <util_filter.h>
 
 APLOG_USE_MODULE(reap);
@@ -51,6 +52,16 @@ static const char *handler_of(request_rec *r)
 /* reap-status shows who is beyond a limit, and answers whatever the limit. */
 static bool is_exempt(request_rec *r) { return status_is_handler(handler_of(r)); }
 
+/* Of a connection's streams the largest is the one that goes. Any of them goes at twice the limit, since the
+ * largest may never come by. */
+static bool is_spared(const request_rec *r, const struct live *live, const struct excess *excess)
+{
+    if (!r->connection->master) return false;
+    struct live_others others = live_look_at_others(live, client_connection(r));
+    size_t stays = excess->bytes > others.going ? excess->bytes - others.going : 0;
+    return stays <= excess->limit || (others.has_larger && stays / 2 <= excess->limit);
+}
+
 /* in_hand: bytes outside of pools, in the brigade that passes. */
 static struct excess look(request_rec *r, struct live *live, size_t in_hand)
 {
@@ -60,6 +71,7 @@ static struct excess look(request_rec *r, struct live *live, size_t in_hand)
         excess =
             (struct excess){"ReapLimitConnection", 0, (size_t)settings_of_server(r->server).connection_limit};
         if (excess.limit) excess.bytes = library_held(client_connection(r)->pool) + in_hand;
+        if (excess.bytes > excess.limit && is_spared(r, live, &excess)) excess.bytes = 0;
     }
     if (excess.bytes <= excess.limit || is_exempt(r)) excess.name = NULL;
     return excess;
@@ -82,21 +94,40 @@ static void report_pools(request_rec *r, void **reap)
     text_free(&tree);
 }
 
-static void tell(request_rec *r, struct live *live, const struct excess *excess, const char *what)
+/* What the child had in pools at that moment: in memory of the stack's, as there may be no other. */
+static void tell_largest(const server_rec *server)
 {
+    struct pool_top top[10];
+    char text[10 * 200] = "unknown", owner[130];
+    if (library_lacks() || !board_takes_minute()) return;
+    size_t n = pools_top(top, 10), length = 0;
+    for (size_t i = 0; i < n; i++) {
+        live_name_pool(top[i].reap, owner, sizeof owner);
+        length += (size_t)apr_snprintf(text + length, sizeof text - length, "%s%s%s %" APR_SIZE_T_FMT,
+                                       i ? ", " : "", top[i].tag, owner, top[i].bytes);
+    }
+    ap_log_error(APLOG_MARK, APLOG_ERR, 0, server, "child %ld: the largest reaps: %s", (long)getpid(), text);
+}
+
+/* action: what becomes of it. */
+static void tell(request_rec *r, struct live *live, const struct excess *excess, enum action action)
+{
+    static const char *const outcomes[] = {"denied", "connection closed", "goes on"};
+    bool is_connection = excess->name[sizeof "ReapLimit" - 1] == 'C';
     if (live->is_logged) return;
     live->is_logged = true;
-    void **reap =
-        apr_pool_reap(excess->name[sizeof "ReapLimit" - 1] == 'C' ? client_connection(r)->pool : live->pool);
+    void **reap = apr_pool_reap(is_connection ? client_connection(r)->pool : live->pool);
+    board_count((enum board_counter)((is_connection ? COUNT_CONNECTION : COUNT_REQUEST) + (int)action));
     struct text tags = pools_largest_tags(reap, 5);
     board_count(COUNT_EXCESSES);
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
                   "%s %s holds %" APR_SIZE_T_FMT " bytes, over %s %" APR_SIZE_T_FMT
                   " (%s); largest pools: %s",
-                  live->method, live->uri, excess->bytes, excess->name, excess->limit, what,
+                  live->method, live->uri, excess->bytes, excess->name, excess->limit, outcomes[action],
                   tags.data ? tags.data : "unknown");
     text_free(&tags);
     if (settings_of_request(r).reports & REPORT_LIMIT) report_pools(r, reap);
+    tell_largest(r->server);
 }
 
 /* --- ending a request ---------------------------------------------------------------------------- */
@@ -141,7 +172,7 @@ static void reset_unframed(const request_rec *r)
 static void end_request(request_rec *r, struct live *live, int status)
 {
     conn_rec *c = r->connection;
-    live->is_ended = true;
+    __atomic_store_n(&live->is_ended, true, __ATOMIC_RELAXED);
     live->denied = status;
     if (status)
         pass_error(r, status);
@@ -162,11 +193,11 @@ static bool end_beyond_limit(request_rec *r, struct live *live, size_t in_hand, 
     if (!excess.name) return false;
     struct request_settings settings = settings_of_request(r);
     if (settings.action == ACTION_LOG) {
-        tell(r, live, &excess, "goes on");
+        tell(r, live, &excess, ACTION_LOG);
         return false;
     }
     bool denies = settings.action == ACTION_DENY && !answering(live)->sent_bodyct;
-    tell(r, live, &excess, denies ? "denied" : "connection closed");
+    tell(r, live, &excess, denies ? ACTION_DENY : ACTION_CLOSE);
     end_request(r, live, !denies ? 0 : settings.status ? settings.status : status);
     return true;
 }
@@ -332,6 +363,7 @@ static int abort_request(int status)
         ap_log_error(APLOG_MARK, APLOG_CRIT, APR_ENOMEM, live->top->server,
                      "no memory for %s %s from %s; this child ends", live->method, live->uri, live->client);
     }
+    if (live) tell_largest(live->top->server);
     return abort_before ? abort_before(status) : status;
 }
 

@@ -5,12 +5,15 @@
 
 #include <httpd.h>
 
+#include <apr_hash.h>
+#include <apr_strings.h>
 #include <http_config.h>
 #include <http_core.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 extern module AP_MODULE_DECLARE_DATA reap_module;
 
@@ -35,6 +38,7 @@ static apr_status_t leave(void *data)
     if (live->next) live->next->ref = live->ref;
     entries--;
     pthread_mutex_unlock(&lock);
+    if (live->served) __atomic_store_n(&live->served->pid, 0, __ATOMIC_RELEASE);
     if (live->is_request) count(-1);
     if (entered == live) entered = NULL;
     return APR_SUCCESS;
@@ -54,6 +58,30 @@ static void join(struct live *live)
     apr_pool_pre_cleanup_register(live->pool, live, leave);
 }
 
+static void describe(struct board_request *to, const struct live *live, apr_time_t time, size_t bytes)
+{
+    to->time = time;
+    to->bytes = bytes;
+    apr_cpystrn(to->method, live->method, sizeof to->method);
+    apr_cpystrn(to->uri, live->uri, sizeof to->uri);
+    apr_cpystrn(to->host, live->host, sizeof to->host);
+    apr_cpystrn(to->client, live->client, sizeof to->client);
+}
+
+/* So that it is known for what the child died. */
+static void note_served(struct live *live)
+{
+    struct board_request *served;
+    size_t n = slot ? board_served(slot, &served) : 0;
+    for (size_t i = 0; !live->served && i < n; i++) {
+        pid_t none = 0;
+        if (__atomic_compare_exchange_n(&served[i].pid, &none, getpid(), false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED))
+            live->served = &served[i];
+    }
+    if (live->served) describe(live->served, live, live->since, 0);
+}
+
 struct live *live_begin_request(request_rec *r, bool is_listed)
 {
     struct live *live = apr_pcalloc(r->pool, sizeof *live);
@@ -71,6 +99,7 @@ struct live *live_begin_request(request_rec *r, bool is_listed)
     };
     ap_set_module_config(r->request_config, &reap_module, live);
     join(live);
+    note_served(live);
     return live;
 }
 
@@ -90,11 +119,36 @@ struct live *live_of(const request_rec *r)
     return ap_get_module_config(r->request_config, &reap_module);
 }
 
-size_t live_look(struct live *live)
+/* Whoever asks notes it for who finds the child dead. */
+static size_t held_now(const struct live *live)
 {
     size_t bytes = library_held(live->pool);
+    if (live->served) __atomic_store_n(&live->served->bytes, bytes, __ATOMIC_RELAXED);
+    return bytes;
+}
+
+size_t live_look(struct live *live)
+{
+    size_t bytes = held_now(live);
     if (bytes > live->peak) __atomic_store_n(&live->peak, bytes, __ATOMIC_RELAXED);
     return bytes;
+}
+
+struct live_others live_look_at_others(const struct live *live, const conn_rec *client)
+{
+    struct live_others others = {.going = 0};
+    size_t own = library_held(live->pool);
+    pthread_mutex_lock(&lock);
+    for (const struct live *each = list; each; each = each->next) {
+        if (!each->is_request || each == live || each->top->connection->master != client) continue;
+        size_t bytes = library_held(each->pool);
+        if (__atomic_load_n(&each->is_ended, __ATOMIC_RELAXED))
+            others.going += bytes;
+        else if (bytes > own)
+            others.has_larger = true;
+    }
+    pthread_mutex_unlock(&lock);
+    return others;
 }
 
 unsigned live_requests(void) { return __atomic_load_n(counter, __ATOMIC_RELAXED); }
@@ -113,7 +167,7 @@ static size_t look_at_all(void)
 {
     size_t bytes, over = 0;
     for (struct live *live = list; live; live = live->next) {
-        live->noted = live->is_request ? library_held(live->pool) : 0;
+        live->noted = live->is_request ? held_now(live) : 0;
         if (live->is_over) over += live->noted;
     }
     bytes = library_held(all_pools);
@@ -136,6 +190,73 @@ void live_note_bytes(struct live *over)
     }
     __atomic_store_n(&slot->bytes, bytes, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
+}
+
+/* --- the largest so far -------------------------------------------------------------------------- */
+
+enum { LARGEST = 10, LARGEST_TEXT = 160 };
+
+static struct largest {
+    size_t bytes;
+    char text[LARGEST_TEXT]; /* the method and the URI, cut */
+} largest[LARGEST];          /* the most bytes first */
+
+static void insert_largest(const struct live *live, size_t bytes)
+{
+    struct largest noted = {.bytes = bytes};
+    size_t at = 0, end = 0;
+    apr_snprintf(noted.text, sizeof noted.text, "%s %s", live->method, live->uri);
+    while (at < LARGEST && largest[at].bytes >= bytes && strcmp(largest[at].text, noted.text) != 0) at++;
+    if (at == LARGEST || largest[at].bytes >= bytes) return;
+    for (end = at; end < LARGEST - 1 && strcmp(largest[end].text, noted.text) != 0;) end++;
+    memmove(&largest[at + 1], &largest[at], (end - at) * sizeof *largest);
+    largest[at] = noted;
+}
+
+/* A URL that was noted within a minute as holding no less: by its hash, so that one URL may hide another for
+ * that long. */
+static bool is_noted(const struct live *live, size_t bytes, apr_time_t now)
+{
+    static struct {
+        unsigned hash;
+        size_t bytes;
+        apr_time_t until;
+    } noted[256], *known;
+    apr_ssize_t all = APR_HASH_KEY_STRING;
+    unsigned hash = apr_hashfunc_default(live->uri, &all);
+    known = &noted[hash % 256];
+    bool is_known = __atomic_load_n(&known->hash, __ATOMIC_RELAXED) == hash &&
+                    __atomic_load_n(&known->bytes, __ATOMIC_RELAXED) >= bytes &&
+                    __atomic_load_n(&known->until, __ATOMIC_RELAXED) > now;
+    if (is_known) return true;
+    __atomic_store_n(&known->hash, hash, __ATOMIC_RELAXED);
+    __atomic_store_n(&known->bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&known->until, now + 60 * APR_USEC_PER_SEC, __ATOMIC_RELAXED);
+    return false;
+}
+
+void live_note_largest(const struct live *live, size_t bytes)
+{
+    struct board_request request = {.pid = getpid()};
+    if (is_noted(live, bytes, apr_time_now())) return;
+    describe(&request, live, apr_time_now(), bytes);
+    if (slot && live->is_listed) board_note_largest(&request);
+    if (bytes <= __atomic_load_n(&largest[LARGEST - 1].bytes, __ATOMIC_RELAXED)) return;
+    pthread_mutex_lock(&lock);
+    insert_largest(live, bytes);
+    pthread_mutex_unlock(&lock);
+}
+
+struct text live_largest(size_t n)
+{
+    struct text text = {.data = NULL};
+    pthread_mutex_lock(&lock);
+    for (const struct live *live = list; live; live = live->next)
+        if (live->is_request) insert_largest(live, library_held(live->pool));
+    for (size_t i = 0; i < n && i < LARGEST && largest[i].bytes; i++)
+        text_printf(&text, "%s%s %zu", i ? ", " : "", largest[i].text, largest[i].bytes);
+    pthread_mutex_unlock(&lock);
+    return text;
 }
 
 /* --- copies -------------------------------------------------------------------------------------- */
@@ -185,12 +306,13 @@ static char *row_of(const struct live *live, apr_time_t now, size_t bytes)
 
 static void copy(struct live_copy *to, const struct live *live, apr_time_t now)
 {
-    size_t bytes = live->is_request ? library_held(live->pool) : 0;
+    size_t bytes = live->is_request ? held_now(live) : 0;
     *to = (struct live_copy){
         .reap = apr_pool_reap ? *apr_pool_reap(live->pool) : NULL,
         .is_request = live->is_request,
         .bytes = bytes,
         .owner = live->is_request && !live->is_listed ? NULL : owner_of(live),
+        .host = live->is_request && live->is_listed ? strdup(live->host) : NULL,
         .json = live->is_request && live->is_listed ? row_of(live, now, bytes) : NULL,
     };
 }
@@ -211,6 +333,7 @@ void live_free_copies(struct live_copy *copies, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         free(copies[i].owner);
+        free(copies[i].host);
         free(copies[i].json);
     }
     free(copies);
@@ -224,11 +347,28 @@ void live_enter(struct live *live)
     if (live) __atomic_store_n(&live->refused, 0, __ATOMIC_RELAXED);
 }
 
+/* The lock may be this very thread's. */
+static bool try_lock(void)
+{
+    for (int patience = 1000; pthread_mutex_trylock(&lock) != 0; sched_yield())
+        if (!patience--) return false;
+    return true;
+}
+
+void live_name_pool(const void *reap, char *text, size_t size)
+{
+    *text = 0;
+    if (!try_lock()) return;
+    for (const struct live *live = list; live; live = live->next)
+        if (live->is_request && *apr_pool_reap(live->pool) == reap)
+            apr_snprintf(text, size, " of %s %.100s", live->method, live->uri);
+    pthread_mutex_unlock(&lock);
+}
+
 /* A request may end in another thread than the one that entered it. */
 const struct live *live_entered(void)
 {
-    for (int patience = 1000; pthread_mutex_trylock(&lock) != 0; sched_yield())
-        if (!patience--) return NULL; /* it may be this very thread's */
+    if (!try_lock()) return NULL;
     const struct live *live = list;
     while (live && live != entered) live = live->next;
     pthread_mutex_unlock(&lock);

@@ -24,16 +24,17 @@ struct live {
     bool is_listed;  /* a virtual host without ReapStatus keeps its requests to itself */
     const char *method, *uri, *host, *client, *protocol;
     apr_time_t since;
-    size_t peak;      /* the most bytes seen, of the pool and those below it */
-    size_t noted;     /* its bytes in the sum that the child has noted */
-    bool is_over;     /* it has been logged, and its pool is about to go */
-    request_rec *top; /* the request, before its redirects */
-    bool is_logged;   /* beyond a limit, and the log has it */
-    bool is_ended;    /* beyond a limit, and ended for it */
-    bool is_cut_off;  /* its connection is marked as aborted, and is not */
-    int denied;       /* the status of the error page that it got; 0: none */
-    size_t hard;      /* ReapLimitHard, as its reap has it; 0: none */
-    size_t refused;   /* the bytes that this limit refused since the last look; 0: none */
+    size_t peak;                  /* the most bytes seen, of the pool and those below it */
+    size_t noted;                 /* its bytes in the sum that the child has noted */
+    bool is_over;                 /* it has been logged, and its pool is about to go */
+    request_rec *top;             /* the request, before its redirects */
+    bool is_logged;               /* beyond a limit, and the log has it */
+    bool is_ended;                /* beyond a limit, and ended for it */
+    bool is_cut_off;              /* its connection is marked as aborted, and is not */
+    int denied;                   /* the status of the error page that it got; 0: none */
+    size_t hard;                  /* ReapLimitHard, as its reap has it; 0: none */
+    struct board_request *served; /* on the board; NULL: not noted */
+    size_t refused;               /* the bytes that this limit refused since the last look; 0: none */
 };
 
 /* Copies, that outlive their pools. */
@@ -42,6 +43,7 @@ struct live_copy {
     bool is_request;
     size_t bytes; /* of a request */
     char *owner;  /* "GET /x from 1.2.3.4" */
+    char *host;   /* of a listed request */
     char *json;   /* a row of the requests; NULL for what is not listed */
 };
 
@@ -55,6 +57,14 @@ struct live *live_of(const request_rec *r);
 /* Looks at the pools of a request: the bytes they hold now. */
 size_t live_look(struct live *live);
 
+/* Of the requests on this client's connection: the bytes of those that have been ended, whose memory is about
+ * to go; and whether one that has not been ended holds more than this one. */
+struct live_others {
+    size_t going;
+    bool has_larger;
+};
+struct live_others live_look_at_others(const struct live *live, const conn_rec *client);
+
 /* Requests of this child at this moment. */
 unsigned live_requests(void);
 
@@ -66,6 +76,13 @@ void live_begin_child(struct board_slot *slot, apr_pool_t *uppermost);
  * what the request had in the sum. */
 void live_note_bytes(struct live *over);
 
+/* A request has ended, and was seen to hold so many bytes at most: among the largest of this child, and if it
+ * is listed of the server. */
+void live_note_largest(const struct live *live, size_t bytes);
+/* "GET /a 8192, POST /b 4096": the n largest by URL, of those that have ended and of those that are served.
+ */
+struct text live_largest(size_t n);
+
 /* Copies the list; live_free_copies gives the copies up. NULL with n 0 where there are none. */
 struct live_copy *live_copy_all(size_t *n);
 void live_free_copies(struct live_copy *copies, size_t n);
@@ -73,6 +90,9 @@ void live_free_copies(struct live_copy *copies, size_t n);
 /* The request that this thread is at, or NULL; NULL also where the list's lock is not let go. For a child
  * that ends in the midst of something. */
 void live_enter(struct live *live);
+/* Writes " of GET /a" if the pool is a request's that is served now. Allocates nothing; waits for the list's
+ * lock no longer than live_entered does. */
+void live_name_pool(const void *reap, char *text, size_t size);
 const struct live *live_entered(void);
 
 #endif

@@ -4,6 +4,7 @@
  *     settings          the directives
  *     live, limit       the requests of this child; those beyond a limit
  *     charge            the request or connection in the heap profile
+ *     child             children that have too much memory, and end
  *     misuse            the request in the line of a misuse
  *     pools, process    sums over this child's pools; what the OS says
  *     answer            what a child tells when asked
@@ -17,6 +18,7 @@
 #include "answer.h"
 #include "board.h"
 #include "charge.h"
+#include "child.h"
 #include "library.h"
 #include "limit.h"
 #include "live.h"
@@ -47,6 +49,7 @@ APLOG_USE_MODULE(reap);
 extern module AP_MODULE_DECLARE_DATA reap_module __attribute__((visibility("default")));
 
 static bool collects; /* some server has ReapStatus */
+static bool ends_children;
 
 /* --- start --------------------------------------------------------------------------------------- */
 
@@ -61,7 +64,9 @@ static int post_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary,
     (void)pool, (void)log, (void)temporary;
     if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG)
         return OK; /* the trial before the start */
-    collects = settings_any_collects(server) && board_open(server);
+    ends_children = settings_of_child(server).limit > 0;
+    bool has_board = (ends_children || settings_any_collects(server)) && board_open(server);
+    collects = has_board && settings_any_collects(server);
     if (library_lacks() && (collects || settings_any_limits()))
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, server, "%s", library_lacks());
     return OK;
@@ -104,12 +109,44 @@ static void child_init(apr_pool_t *pool, server_rec *server)
     if ((settings_of_main_server(server).reports & REPORT_EXIT) && !library_lacks())
         apr_pool_pre_cleanup_register(pool, server, report_exit);
     if (follows()) misuse_begin(pool);
+    if (ends_children) child_begin(pool, server);
     if (!collects) return;
     ap_mpm_query(AP_MPMQ_GENERATION, &generation);
     board_join(pool, generation);
     if (board_own_slot()) live_begin_child(board_own_slot(), top_of(pool));
     answer_begin(pool);
     listen_for_questions(server);
+}
+
+/* A child that ends by itself leaves the board first. */
+static void child_status(server_rec *server, pid_t pid, ap_generation_t generation, int number,
+                         mpm_child_status status)
+{
+    struct board_slot *slots;
+    size_t n = collects && status == MPM_CHILD_EXITED ? board_slots(&slots) : 0, i = 0;
+    (void)generation, (void)number;
+    while (i < n && __atomic_load_n(&slots[i].pid, __ATOMIC_ACQUIRE) != pid) i++;
+    if (i == n) return;
+    struct board_request *largest = NULL, *each;
+    n = board_served(&slots[i], &each);
+    struct board_end end = {.pid = pid, .is_killed = true, .time = apr_time_now()};
+    for (; n--; each++) {
+        if (!each->pid) continue;
+        end.requests++;
+        if (!largest || each->bytes > largest->bytes) largest = each;
+    }
+    end.uptime = end.time - slots[i].since;
+    if (largest) {
+        end.bytes = largest->bytes;
+        apr_snprintf(end.largest, sizeof end.largest, "%s %s from %s", largest->method, largest->uri,
+                     largest->client);
+    }
+    ap_log_error(
+        APLOG_MARK, APLOG_ERR, 0, server,
+        "child %ld ended in the midst of %u requests%s%s; it held %" APR_UINT64_T_FMT " bytes of pools",
+        (long)pid, end.requests, largest ? ", the largest of them " : "", end.largest, slots[i].bytes);
+    board_note_end(&end);
+    board_release(&slots[i]);
 }
 
 /* --- requests ------------------------------------------------------------------------------------ */
@@ -152,7 +189,9 @@ static int log_transaction(request_rec *r)
 {
     struct live *live = follows() && !library_lacks() ? live_of(r) : NULL;
     if (!live) return DECLINED;
-    const char *peak = apr_psprintf(r->pool, "%" APR_SIZE_T_FMT, peak_of(live));
+    size_t bytes = peak_of(live);
+    const char *peak = apr_psprintf(r->pool, "%" APR_SIZE_T_FMT, bytes);
+    live_note_largest(live, bytes);
     for (request_rec *each = r; each; each = each->next) apr_table_setn(each->notes, "reap-peak", peak);
     limit_end(r, live);
     if (collects) live_note_bytes(live);
@@ -194,6 +233,7 @@ static void register_hooks(apr_pool_t *pool)
     ap_hook_check_config(check_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_child_status(child_status, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_monitor(monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_pre_connection(pre_connection, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_process_connection(take_up, NULL, NULL, APR_HOOK_REALLY_FIRST);
@@ -202,6 +242,7 @@ static void register_hooks(apr_pool_t *pool)
     ap_hook_fixups(follow, NULL, NULL, APR_HOOK_LAST);
     ap_hook_log_transaction(log_transaction, NULL, NULL, APR_HOOK_REALLY_FIRST);
     limit_register();
+    child_register();
     ap_hook_handler(status_handler, NULL, NULL, APR_HOOK_MIDDLE);
     APR_OPTIONAL_HOOK(ap, status_hook, status_section, NULL, NULL, APR_HOOK_MIDDLE);
 }

@@ -107,6 +107,33 @@ struct text pools_largest_tags(void **reap, size_t n)
     return text;
 }
 
+struct tops {
+    struct pool_top *top;
+    size_t n, most;
+    struct pool_path path;
+};
+
+static int add_top(const struct reap_view *view, void *arg)
+{
+    struct tops *tops = arg;
+    struct pool_top pool = {view->reap, view->stats.chunk_bytes, view->stats.live_objects, ""};
+    apr_cpystrn(pool.tag, pool_tag_of(&tops->path, view), sizeof pool.tag);
+    size_t at = tops->n;
+    while (at && tops->top[at - 1].bytes < pool.bytes) at--;
+    if (at == tops->most) return 0;
+    if (tops->n < tops->most) tops->n++;
+    memmove(&tops->top[at + 1], &tops->top[at], (tops->n - 1 - at) * sizeof *tops->top);
+    tops->top[at] = pool;
+    return 0;
+}
+
+size_t pools_top(struct pool_top *top, size_t n)
+{
+    struct tops tops = {.top = top, .most = n};
+    reapSurvey(NULL, add_top, &tops);
+    return tops.n;
+}
+
 struct tree_text {
     struct text text;
     struct pool_path path;

@@ -53,6 +53,15 @@ void pool_tags_free(struct pool_tags *tags);
 /* "request 8192, transaction 16384 (2 pools)": the n tags with most bytes, of the reap and below. */
 struct text pools_largest_tags(void **reap, size_t n);
 
+/* The pools that hold most by themselves, of all of the process; returns how many. Nothing is allocated for
+ * the result, since this is for when there is no memory; the survey itself may fail then. */
+struct pool_top {
+    void *reap;
+    size_t bytes, objects;
+    char tag[POOL_TAG];
+};
+size_t pools_top(struct pool_top *top, size_t n);
+
 /* A line for each pool, indented, no more than n. NULL: all of the process. */
 struct text pools_tree_text(void **reap, unsigned n);
 

@@ -2,6 +2,7 @@
 #include "settings.h"
 
 #include "board.h"
+#include "process.h"
 
 #include <httpd.h>
 
@@ -14,6 +15,7 @@
 #include <http_log.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 APLOG_USE_MODULE(reap);
 extern module AP_MODULE_DECLARE_DATA reap_module;
@@ -53,7 +55,7 @@ void *settings_create_server(apr_pool_t *pool, server_rec *server)
 {
     (void)server;
     struct server_settings *settings = apr_palloc(pool, sizeof *settings);
-    *settings = (struct server_settings){UNSET, UNSET};
+    *settings = (struct server_settings){UNSET, UNSET, {UNSET, UNSET}};
     return settings;
 }
 
@@ -63,6 +65,7 @@ void *settings_merge_server(apr_pool_t *pool, void *base_settings, void *own_set
     struct server_settings *merged = apr_palloc(pool, sizeof *merged);
     MERGE(collects);
     MERGE(connection_limit);
+    merged->child = base->child;
     return merged;
 }
 
@@ -94,6 +97,12 @@ struct server_settings settings_of_server(const server_rec *server)
     if (settings.collects == UNSET) settings.collects = 0;
     if (settings.connection_limit == UNSET) settings.connection_limit = 0;
     return settings;
+}
+
+struct child_settings settings_of_child(const server_rec *main_server)
+{
+    const struct server_settings *settings = ap_get_module_config(main_server->module_config, &reap_module);
+    return settings->child.limit == UNSET ? (struct child_settings){0, 0} : settings->child;
 }
 
 bool settings_any_collects(const server_rec *server)
@@ -172,8 +181,29 @@ static bool check_sections(apr_pool_t *pool, const server_rec *server, void *set
     return true;
 }
 
+/* At a restart the first process has more than at its start, and must not end for that. */
+static bool check_child_limit(const server_rec *server)
+{
+    apr_int64_t limit = settings_of_child(server).limit, size = process_proportional(getpid());
+    apr_int64_t machine = (apr_int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    if (!limit || ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG) return true;
+    if (size < 0) size = process_resident(getpid());
+    if (limit <= size)
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, server,
+                     "ReapChildLimit: %" APR_INT64_T_FMT " is not above the %" APR_INT64_T_FMT
+                     " bytes that httpd has before a child has served anything",
+                     limit, size);
+    else if (machine > 0 && limit > machine)
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, server,
+                     "ReapChildLimit: %" APR_INT64_T_FMT " is more than the %" APR_INT64_T_FMT
+                     " bytes of this machine: no child will be ended for it",
+                     limit, machine);
+    return limit > size;
+}
+
 bool settings_check(apr_pool_t *pool, const server_rec *server)
 {
+    if (!check_child_limit(server)) return false;
     for (; limits && server; server = server->next) {
         void *settings = ap_get_module_config(server->lookup_defaults, &reap_module);
         const core_server_config *core = ap_get_core_module_config(server->module_config);
@@ -197,6 +227,18 @@ static bool at_run_time(void) { return ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ
 static const char *complain(cmd_parms *cmd, const char *argument, const char *wanted)
 {
     return apr_psprintf(cmd->pool, "%s: '%s' is not %s", cmd->cmd->name, argument, wanted);
+}
+
+/* False if the text is no number, or not above 0. */
+static bool parse_number(const char *argument, apr_int64_t *number)
+{
+    apr_int64_t value = 0;
+    for (const char *digit = argument; *digit; digit++) {
+        if (!apr_isdigit(*digit) || value > APR_INT32_MAX) return false;
+        value = 10 * value + (*digit - '0');
+    }
+    *number = value;
+    return value > 0 && value <= APR_INT32_MAX;
 }
 
 /* Bytes, with K, M or G; false if the text is no number, or not above 0. */
@@ -293,6 +335,25 @@ static const char *set_connection_limit(cmd_parms *cmd, void *own, const char *a
     return at_run_time() ? refuse_late(cmd) : set_size(cmd, &settings->connection_limit, &at, argument);
 }
 
+/* SIZE, or SIZE after REQUESTS. */
+static const char *set_child_limit(cmd_parms *cmd, void *own, const char *size, const char *word,
+                                   const char *number)
+{
+    struct server_settings *settings = ap_get_module_config(cmd->server->module_config, &reap_module);
+    const char *at;
+    (void)own;
+    settings->child.after = 0;
+    if (at_run_time()) return refuse_late(cmd);
+    if (cmd->server->is_virtual)
+        return apr_psprintf(cmd->pool, "%s: is for the main server: a child serves all virtual hosts",
+                            cmd->cmd->name);
+    if (word && strcasecmp(word, "after") != 0)
+        return complain(cmd, word, "the word after, as in 800M after 1000");
+    if (number && !parse_number(number, &settings->child.after))
+        return complain(cmd, number, "a number of requests above 0");
+    return set_size(cmd, &settings->child.limit, &at, size);
+}
+
 static const char *set_collects(cmd_parms *cmd, void *own, int flag)
 {
     (void)own;
@@ -353,6 +414,10 @@ const command_rec settings_directives[] = {
                   "the bytes of a request at which its child process ends; none (the default)"),
     AP_INIT_TAKE1("ReapLimitConnection", set_connection_limit, NULL, RSRC_CONF,
                   "the bytes that a connection's pools may hold, its requests' included; none (the default)"),
+    AP_INIT_TAKE13(
+        "ReapChildLimit", set_child_limit, NULL, RSRC_CONF,
+        "the bytes of memory beyond which a child process ends when its requests have, or with K, M "
+        "or G, and 'after' with a number of requests that it serves first; none (the default)"),
     AP_INIT_TAKE12(
         "ReapLimitAction", set_action, NULL, ANYWHERE,
         "what happens beyond a limit: log; close; or deny (the default), also with 413, 500 or 503"),

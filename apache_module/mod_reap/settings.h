@@ -24,9 +24,15 @@ struct request_settings {
     const char *limit_at, *hard_at; /* "file:line" of the directives; NULL: none, or read at run time */
 };
 
+struct child_settings {
+    apr_int64_t limit; /* bytes; 0: none */
+    apr_int64_t after; /* requests that a child serves first */
+};
+
 struct server_settings {
     int collects;
     apr_int64_t connection_limit; /* bytes; 0: none */
+    struct child_settings child;  /* the main server's counts */
 };
 
 extern const command_rec settings_directives[];
@@ -39,6 +45,7 @@ void *settings_merge_server(apr_pool_t *pool, void *base, void *own);
 struct request_settings settings_of_request(const request_rec *r);
 struct request_settings settings_of_main_server(const server_rec *server);
 struct server_settings settings_of_server(const server_rec *server);
+struct child_settings settings_of_child(const server_rec *main_server);
 
 /* Whether any server collects; any limit was read, in the configuration or since. */
 bool settings_any_collects(const server_rec *main_server);
@@ -57,7 +64,8 @@ const struct limit_set *settings_limits(size_t *n);
 
 /* Whether ReapLimitHard is above ReapLimitRequest wherever both hold: in the servers, in each section, and in
  * sections within it, by path or nested. Logs where not. What only a request brings together is not seen: a
- * directory and a location, or two patterns. */
+ * directory and a location, or two patterns. And at the start whether ReapChildLimit is above what httpd has
+ * with its configuration alone; if it is above what the machine has, that is logged, and goes. */
 bool settings_check(apr_pool_t *pool, const server_rec *main_server);
 
 const char *settings_action_name(int action);

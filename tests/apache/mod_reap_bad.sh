@@ -14,6 +14,10 @@ refused() {
     for name in ReapLimitHard ReapLimitConnection; do
         for size in 0 -1G lots; do echo "$name $size: $name: '$size' is not a size"; done
     done
+    for size in 0 -1G lots 99999999999G; do echo "ReapChildLimit $size: ReapChildLimit: '$size' is not a size"; done
+    for n in 0 -1 +5 many 1000K 4294967296 99999999999999999999; do
+        echo "ReapChildLimit 800M after $n: ReapChildLimit: '$n' is not a number of requests above 0"
+    done
     for status in 200 404 -500 5000; do
         echo "ReapLimitAction deny $status: ReapLimitAction: '$status' is not a status to deny with"
     done
@@ -41,6 +45,15 @@ ReapLimitHard 1M|<LocationMatch "^/x">|ReapLimitRequest 2M|</LocationMatch>: 104
 ReapLimitRequest 2M|<VirtualHost *:1>|ServerName a.shop|ReapLimitHard 1M|</VirtualHost>: 1048576 (CONF:4) is not above 2097152 (CONF:1) in virtual host a.shop
 ReapLimitHard 1M|<VirtualHost *:1>|<Location /x>|ReapLimitRequest 2M|</Location>|ServerName b.shop|</VirtualHost>: 1048576 (CONF:1) is not above 2097152 (CONF:4) in /x of virtual host b.shop
 ReapLimitRequest 2M|<VirtualHost 127.0.0.1:1>|ReapLimitHard 1M|</VirtualHost>: 1048576 (CONF:3) is not above 2097152 (CONF:1) in virtual host
+ReapChildLimit: ReapChildLimit takes one or three arguments
+ReapChildLimit 800M after: ReapChildLimit takes one or three arguments
+ReapChildLimit 800M 1000: ReapChildLimit takes one or three arguments
+ReapChildLimit 800M before 1000: ReapChildLimit: 'before' is not the word after, as in 800M after 1000
+ReapChildLimit 1M: ReapChildLimit: 1048576 is not above the
+ReapChildLimit 1 after 1000: ReapChildLimit: 1 is not above the
+<Location /x>|ReapChildLimit 800M|</Location>: ReapChildLimit not allowed in
+<Directory /x>|ReapChildLimit 800M|</Directory>: ReapChildLimit not allowed in
+<VirtualHost *:1>|ReapChildLimit 800M|</VirtualHost>: ReapChildLimit: is for the main server: a child serves all virtual hosts
 ReapLimitAction: ReapLimitAction takes 1-2 arguments
 ReapLimitAction kill: ReapLimitAction: 'kill' is not log, close or deny
 ReapLimitAction log 500: ReapLimitAction: a status goes with deny, not with log
@@ -69,6 +82,10 @@ ReapLimitRequest 8589934591G
 ReapLimitRequest none
 ReapLimitRequest NONE
 ReapLimitConnection 1G
+ReapChildLimit 800M
+ReapChildLimit 800m AFTER 1000
+ReapChildLimit none
+ReapChildLimit 1M|ReapChildLimit none
 ReapLimitRequest 8M|ReapLimitHard 9M
 ReapLimitHard none|ReapLimitRequest 8M
 ReapLimitAction log

@@ -159,8 +159,35 @@ run_connection() {
     expect 500 "$status"
     expect 1 "$(logged 'over ReapLimitConnection 4194304 \(denied\)' 1)" 'entries in the log'
     notes denied 1
-    expect 1 "$(logged 'pool +request [0-9]+ bytes, [0-9]+ live in [0-9]+ objects' 1)" 'the report'
+    ask '/runaway?quiet=200&again'
+    expect 2 "$(logged 'over ReapLimitConnection 4194304 \(denied\)' 2)" 'entries in the log'
+    expect 1 "$(logged 'child [0-9]+: the largest reaps: request of GET /runaway\?quiet=200[^ ]* [0-9]+, [a-z]+ [0-9]+' 1)" 'the largest reaps, once a minute'
+    fresh_look
+    ask '/reap-status?prometheus'
+    for line in 'reap_over_limit_total{limit="ReapLimitConnection",action="deny"} 2' 'reap_over_limit_total{limit="ReapLimitRequest",action="deny"} 0' \
+        "reap_limit_bytes{limit=\"ReapLimitConnection\",where=\"\",host=\"\",at=\"$dir/httpd.conf:[0-9]*\"} 4194304"; do
+        grep -q "^$line\$" "$tmp/body" || complain "Prometheus: $line"
+    done
+    expect 2 "$(logged 'pool +request [0-9]+ bytes, [0-9]+ live in [0-9]+ objects' 1)" 'the report'
     memory_is_back
+    httpd_end_well
+}
+
+# Of forty streams the one that holds most is denied, though it is looked at last, and no other is.
+run_largest() {
+    [ "$1" != prefork ] || return 0
+    ! lacks h2load "the largest of many streams" || return 0
+    mpm=$1 mode="$1, the largest stream"
+    reap_prepare "$tmp/$mpm-largest" "$mpm" 'ReapStatus On' 'ReapLimitConnection 5M'
+    httpd_start "$dir" "$reaps"
+    {
+        echo "http://127.0.0.1:$httpd_back/runaway?quiet=60&sleep=700&send=2"
+        for i in $(seq 39); do echo "http://127.0.0.1:$httpd_back/runaway?small=30&sleep=$((100 + 20 * i))&send=20&$i"; done
+    } >"$tmp/urls"
+    h2load -n 40 -c 1 -m 40 -i "$tmp/urls" >"$tmp/h2load" 2>&1
+    grep -q '^status codes: 39 2xx, 0 3xx, 0 4xx, 1 5xx$' "$tmp/h2load" || complain "forty streams: $(grep -E '^(requests|status)' "$tmp/h2load")"
+    expect 1 "$(logged 'GET /runaway\?quiet=60.* over ReapLimitConnection 5242880 \(denied\)' 1)" 'the line of the largest'
+    expect 1 "$(grep -c 'over ReapLimitConnection' "$dir/error.log")" 'lines of all'
     httpd_end_well
 }
 
@@ -204,6 +231,7 @@ run_out() {
     ask '/runaway?quiet=20000'
     broken
     expect 1 "$(logged 'no memory for GET /runaway\?quiet=20000 from 127.0.0.1; this child ends' 1)" 'the line'
+    expect 1 "$(logged 'child [0-9]+: the largest reaps: request of GET /runaway\?quiet=20000 [0-9]+, ' 1)" 'the largest reaps'
     ask /page.txt --retry 5 --retry-connrefused
     fresh_look
     expect 0 "$(sed -n 's/^ReapOverHard: //p' "$tmp/auto")" 'children that the hard limit ended'
@@ -238,6 +266,7 @@ under() {
         [ "$action" = log ] || peaks_below 5000000
     done
     run_connection "$1"
+    run_largest "$1"
     run_hard "$1"
     run_out "$1"
     run_page "$1"

@@ -79,6 +79,11 @@ def check_document(text):
     must(totals["rss"] == sum(process["rss"] for process in processes), "rss")
     known = [process["pss"] for process in processes if process["pss"] is not None]
     must(totals["pss"] == (sum(known) if len(known) == len(processes) else None), "pss", totals["pss"], "of", known)
+    for process in processes:
+        must((process["outside"] is None) == (process["pools"]["pools"] == 0), "in no pool", process["pid"])
+        must(process["outside"] in (None, 0, process["rss"] - process["pools"]["bytes"]), "in no pool", process["pid"], process["outside"])
+    must((totals["outside"] is None) == all(process["outside"] is None for process in processes), "in no pool", totals["outside"])
+    must(totals["outside"] is None or 0 <= totals["outside"] <= (totals["pss"] or totals["rss"]), "in no pool", totals["outside"])
     must(totals["over_limit_recent"] <= totals["over_limit"], "over the limit", totals)
     check_order("tags", [tag["bytes"] for tag in document["tags"]])
     check_order("mallocs", [malloc["bytes"] for malloc in document["mallocs"]])
@@ -86,8 +91,21 @@ def check_document(text):
     must(all(grower["change"] > 0 for grower in document["growers"]), "growers", document["growers"])
     check_order("requests", [request["bytes"] or 0 for request in document["requests"]])
     must(len(document["requests"]) <= 50, "requests")
+    check_order("hosts", [host["bytes"] for host in document["hosts"]])
+    names = [host["host"] for host in document["hosts"]]
+    must(len(set(names)) == len(names) <= 50, "hosts", names)
+    if document["preload"] and len(document["requests"]) < 50 and len(names) < 50:
+        for host in document["hosts"]:
+            of_host = [request["bytes"] for request in document["requests"] if request["host"] == host["host"]]
+            must((len(of_host), sum(of_host)) == (host["requests"], host["bytes"]) != (0, 0), "host", host, of_host)
+        must(sum(host["requests"] for host in document["hosts"]) == len(document["requests"]), "requests of hosts")
     times = [point["t"] for point in document["history"]]
     must(times and times == sorted(times) and len(times) <= 120, "history", times)
+    must(len(document["ended"]) == min(totals["children_ended"] + totals["children_killed"], 20), "ended", document["ended"])
+    check_order("largest", [request["peak"] for request in document["largest"]])
+    urls = [(request["method"], request["host"], request["uri"]) for request in document["largest"]]
+    must(len(set(urls)) == len(urls) <= 50, "largest", urls)
+    check_order("ended", [end["t"] for end in document["ended"]])
     must(document["preload"] == (document["missing"] is None) == bool(document["tags"]), "preload")
     must(document["settings"]["action"] in ("log", "close", "deny"), document["settings"])
     return document
@@ -97,7 +115,7 @@ def check_document(text):
 
 def check_auto(text):
     lines = dict(line.split(": ", 1) for line in text.splitlines())
-    for key in ("ReapPools", "ReapPoolBytes", "ReapRSS", "ReapProcesses", "ReapOverLimit", "ReapOverHard", "ServerUptimeSeconds"):
+    for key in ("ReapPools", "ReapPoolBytes", "ReapRSS", "ReapProcesses", "ReapOverLimit", "ReapOverHard", "ReapChildrenEnded", "ServerUptimeSeconds"):
         must(re.fullmatch("[0-9]+", lines.get(key, "")), key, lines.get(key))
     tags = [int(value.split()[0]) for key, value in lines.items() if key.startswith("ReapTag ")]
     must(sum(tags) == int(lines["ReapPoolBytes"]), "bytes of tags")
@@ -130,7 +148,7 @@ def check_prometheus(text):
         must(types[name] != "counter" or name.endswith("_total"), "a counter's name:", line)
         seen[name, labels] = float(value)
         order.append(name)
-    must(set(order) | {"reap_tag_bytes", "reap_tag_pools", "reap_tag_objects"} >= set(types), "no samples of",
+    must(set(order) | {"reap_tag_bytes", "reap_tag_pools", "reap_tag_objects", "reap_process_outside_bytes"} >= set(types), "no samples of",
          set(types) - set(order))
     tags = sum(value for (name, _), value in seen.items() if name == "reap_tag_bytes")
     must(tags == seen["reap_pool_bytes", None], "bytes of tags")

@@ -6,7 +6,7 @@
  *     quiet=N     takes N pieces and passes nothing
  *     small=N     takes N pieces of 1000 bytes and passes nothing
  *     malloc=N    takes N pieces by malloc, and frees them when the request ends
- *     leak=N      the same, and does not free them
+ *     leak=N      takes N pieces from malloc, and never gives them back
  *     below=N     as grow, in a subpool with the tag runaway-subpool
  *     begin       passes a line, whose brigade has a flush bucket: the first bytes are out
  *     send=N      passes N lines
@@ -207,11 +207,23 @@ static apr_status_t free_piece(void *piece)
     return APR_SUCCESS;
 }
 
-static void take_of_malloc(request_rec *r, int n, bool is_freed)
+static void take_of_malloc(request_rec *r, int n)
 {
     for (; n > 0; n--) {
         void *volatile piece = malloc(PIECE);
-        if (piece && is_freed) apr_pool_cleanup_register(r->pool, piece, free_piece, apr_pool_cleanup_null);
+        if (piece) apr_pool_cleanup_register(r->pool, piece, free_piece, apr_pool_cleanup_null);
+    }
+}
+
+/* In a list, so that no tool takes it for lost. */
+static void leak(int n)
+{
+    static void *volatile last;
+    while (n-- > 0) {
+        void **piece = malloc(PIECE);
+        if (!piece) return;
+        memset(piece, 1, PIECE);
+        *piece = __atomic_exchange_n(&last, piece, __ATOMIC_RELAXED);
     }
 }
 
@@ -252,10 +264,12 @@ static int step(struct run *run, const char *word)
         well = grow_below(run, n);
     else if (strncmp(word, "quiet", 5) == 0)
         while (n-- > 0) take(run->r->pool, PIECE);
+    else if (strncmp(word, "leak", 4) == 0)
+        leak(n);
     else if (strncmp(word, "small", 5) == 0)
         while (n-- > 0) take(run->r->pool, SMALL);
-    else if (strncmp(word, "malloc", 6) == 0 || strncmp(word, "leak", 4) == 0)
-        take_of_malloc(run->r, n, *word == 'm');
+    else if (strncmp(word, "malloc", 6) == 0)
+        take_of_malloc(run->r, n);
     else if (strncmp(word, "send", 4) == 0)
         while (well && n-- > 0) well = say(run, "sent\n");
     else if (strncmp(word, "sleep", 5) == 0)
@@ -292,6 +306,14 @@ static int handler(request_rec *r)
     say(&run, "done\n");
     if (run.way && run.way->write == by_fwrite) by_fwrite_end(r);
     return run.status;
+}
+
+/* RUNAWAY_LEAK=N in the environment: each child begins with so many pieces of malloc's. */
+static void child_init(apr_pool_t *pool, server_rec *server)
+{
+    const char *pieces = getenv("RUNAWAY_LEAK");
+    (void)pool, (void)server;
+    if (pieces) leak(atoi(pieces));
 }
 
 static int before_handler(request_rec *r)
@@ -342,6 +364,7 @@ static void register_hooks(apr_pool_t *pool)
 {
     (void)pool;
     ap_register_output_filter("RUNAWAY", take_for_brigade, NULL, AP_FTYPE_RESOURCE);
+    ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_handler(take_first, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_header_parser(before_handler, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_fixups(configure, NULL, NULL, APR_HOOK_FIRST);

@@ -72,7 +72,7 @@ def backend(rng, held):
 def process(rng, pid, connections, scale=1.0, state="answers"):
     rows = Tree(rng).build(connections, scale)
     rss = sum(r["bytes"] for r in rows) + 9 * MIB + pid % 4 * 777 * KIB + 555 * KIB
-    return {"pid": pid, "generation": 2, "state": state, "rss": rss, "pss": int(rss * .62), "uptime": 3_612,
+    return {"pid": pid, "generation": 2, "state": state, "rss": rss, "pss": int(rss * .62), "outside": rss - summed(rows)["bytes"], "uptime": 3_612,
             "backend": backend(rng, rss - 6 * MIB), "pools": summed(rows), "tree": rows[:2000],
             "omitted": {key: summed(rows[2000:])[key] for key in ("pools", "bytes")}}
 
@@ -91,6 +91,7 @@ def document(n, processes, requests):
     tags = [{"tag": tag, **summed([r for r in rows if r["tag"] == tag])} for tag in {r["tag"] for r in rows}]
     tags.sort(key=lambda t: -t["bytes"])
     totals = {**summed(rows), "rss": sum(p["rss"] or 0 for p in processes), "pss": sum(p["pss"] or 0 for p in processes), "over_limit": 12,
+              "outside": sum(p["outside"] or 0 for p in processes), "children_ended": 0,
               "over_limit_recent": 3, "recent_seconds": 600, "over_hard": 0}
     growers = [{"tag": t["tag"], "bytes": t["bytes"], "change": int(t["bytes"] * .11 / (i + 1)), "seconds": 5} for i, t in enumerate(tags[:5])]
     mallocs = [{"module": module, "for": of, "bytes": 3 * MIB // (i + 1), "objects": 900 // (i + 1)} for i, (module, of) in
@@ -129,6 +130,17 @@ def prefork(_):
     for p in processes:
         p["generation"] = 1 if p["state"] == "stopping" else 2
     made = document(0, processes, [])
+    made["requests"] = [request(random.Random(6), 7010 + i, uri="/app.php?%d" % i, bytes=30 * KIB) for i in range(3)]
+    processes[10]["outside"] = 286 * MIB
+    made["server"]["mpm"] = "prefork"
+    made["ended"] = [{"pid": 6900 + i, "t": START - 60 * i, "why": "ReapChildLimit", "bytes": (845 - i) * MIB, "limit": 800 * MIB, "uptime": 7200,
+                      "requests": 51234, "largest": None} for i in range(3)]
+    made["ended"].append({"pid": 6890, "t": START - 900, "why": "killed", "bytes": 9 * MIB, "limit": 0, "uptime": 60, "requests": 2,
+                          "largest": "GET /fatal?x=1 from 192.0.2.9"})
+    made["largest"] = [{"pid": 7001, "t": START - 5, "peak": (20 - i) * MIB, "method": "GET", "uri": "/report/%d" % i, "host": "www.example.org",
+                        "client": "192.0.2.1"} for i in range(12)]
+    made["totals"].update(children_ended=7, children_killed=1)
+    made["hosts"] = [{"host": "a.example", "requests": 2, "bytes": 60 * KIB}, {"host": "<b>b.example", "requests": 1, "bytes": 30 * KIB}]
     made["growers"][1]["change"] = -4096
     made["totals"]["pss"] = None
     return made
@@ -162,7 +174,7 @@ def empty(n):
 
 
 def no_preload(n):
-    silent = {"pid": 5001, "generation": 0, "state": "silent", "rss": 9 * MIB, "pss": None, "uptime": 12, "backend": None,
+    silent = {"pid": 5001, "generation": 0, "state": "silent", "rss": 9 * MIB, "pss": None, "outside": None, "uptime": 12, "backend": None,
               "pools": None, "tree": None, "omitted": None}
     made = document(n, [silent], [])
     text = "libreap-apr.so is not loaded. Start the server with LD_PRELOAD=libreap-apr.so:\nsee libreap-apr(7)."
