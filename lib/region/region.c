@@ -28,21 +28,40 @@ static void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t si
     open_hole(reap, chunk);
 }
 
+/* Clears a reap by lines: of more at once a compiler makes `rep stos`. */
+static ALWAYS_INLINE void clear_lines(struct reap *reap)
+{
+    char *line = (char *)reap;
+    memset(line, 0, 64);
+    memset(line + 64, 0, 64);
+    memset(line + 128, 0, 64);
+    memset(line + 192, 0, offsetof(struct reap, own) + sizeof reap->own - 192);
+    reap->self = reap;
+    reap->tables = &reap_no_tables;
+}
+
 /* Makes a reap in its first chunk, but for its tags. */
 static struct reap *begin_reap(struct reap_chunk *chunk, size_t size, bool is_users)
 {
     ASSERT((uintptr_t)chunk % USER_MEMORY_ALIGN == 0 && size >= REAP_SMALL_SIZE);
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
     chunk->tag = 0;
-    char *line = (char *)reap; /* cleared by lines: of more at once a compiler makes `rep stos` */
-    memset(line, 0, 64);
-    memset(line + 64, 0, 64);
-    memset(line + 128, 0, 64);
-    memset(line + 192, 0, offsetof(struct reap, own) + sizeof reap->own - 192);
+    clear_lines(reap);
     lay_out_first(reap, chunk, size, is_users);
-    reap->self = reap;
-    reap->tables = &reap_no_tables;
     reap->held = reap->peak = size;
+    return reap;
+}
+
+struct reap *reap_region_renew(struct reap *reap, size_t size)
+{
+    struct reap_chunk *first = reap_first_chunk(reap);
+    if (UNLIKELY(first->owner != reap || first->size != size || !first->is_mapped)) {
+        chunk_free(first);
+        return NULL;
+    }
+    clear_lines(reap);
+    reap->carved = reap->held = reap->peak = size;
+    open_hole(reap, first);
     return reap;
 }
 
@@ -73,11 +92,10 @@ struct reap *reap_region_create_from(const struct chunk_source *asked, size_t si
     return reap_region_enliven(reap);
 }
 
-struct reap *reap_region_create(const struct reap *parent, struct reap *cached)
+struct reap *reap_region_create(const struct reap *parent, struct reap *dead)
 {
     size_t size = parent ? reap_child_size(parent) : REAP_FIRST_SIZE;
-    if (cached && reap_first_chunk(cached)->size == size) return reap_region_enliven(cached);
-    if (cached) reap_chunk_give_back(reap_first_chunk(cached));
+    if (dead) return reap_region_enliven(dead);
     struct reap_chunk *chunk = chunk_alloc(size, &size, NULL);
     if (!chunk) return NULL;
     struct reap *reap = begin_reap(chunk, size, false);
@@ -155,8 +173,6 @@ static NOINLINE void end_rest(struct reap *reap)
     reap_chunk_adopt(reap);
     give_back_all(reap->chunks);
     give_back_all(reap_spares(reap));
-    struct reap *cached = atomic_load_explicit(&reap->below.cached, memory_order_relaxed);
-    if (cached) reap_chunk_give_back(reap_first_chunk(cached));
     if (reap_tables_are_apart(reap)) hoard_free(reap->own);
     entry_clear(reap_first_chunk(reap));
     reap->bump = reap->bump_max = NULL;
@@ -166,11 +182,11 @@ static NOINLINE void end_rest(struct reap *reap)
 bool reap_region_destroy(struct reap *reap, bool may_stay)
 {
     ASSERT(reap->tag == reap_tag(reap) || reap->tag == reap_hidden_tag(reap) || reap_is_shared(reap));
-    ASSERT(!reap->below.first && !reap->cleanups);
+    ASSERT(!reap->below.first && !reap->below.cached && !reap->cleanups);
     uint8_t votes = atomic_load_explicit(&reap->below.votes, memory_order_relaxed);
     struct reap_chunk *first = reap_first_chunk(reap);
     may_stay = may_stay && !(reap->flags & (REAP_WATCHED | REAP_SOURCED));
-    if (reap->below.cached || reap->flags & REAP_UNMAPPED || !reap_region_only_bumped(reap, first->size)) {
+    if (reap->flags & REAP_UNMAPPED || !reap_region_only_bumped(reap, first->size)) {
         end_rest(reap);
         if (may_stay) begin_reap(first, first->size, false);
     } else if (may_stay) {

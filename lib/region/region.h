@@ -42,9 +42,13 @@ static inline size_t reap_child_size(const struct reap *parent)
     return reap_size_of_step(reap_step(atomic_load_explicit(&parent->below.votes, memory_order_relaxed)));
 }
 
-/* Creates a reap in a first chunk of as many bytes as its parent's children have come to need. Uses the given
- * cached child (or NULL), if it has that size. NULL: no memory (ENOMEM). */
-struct reap *reap_region_create(const struct reap *parent, struct reap *cached);
+/* Creates a reap in a first chunk of as many bytes as its parent's children have come to need, or of the
+ * given dead one (or NULL), which had that size a moment ago. NULL: no memory (ENOMEM). */
+struct reap *reap_region_create(const struct reap *parent, struct reap *dead);
+
+/* Makes a dead reap, of which a program may have written to any word since, as new but for its tags; the
+ * header of its chunk is as it was. NULL: that is not so, and the chunk was given back. */
+struct reap *reap_region_renew(struct reap *reap, size_t size);
 
 /* Creates a reap with a chunk source, and a first chunk of size bytes. If the source has a buffer, the first
  * chunk lies in it, and size is the buffer's, at least REAP_BUFFER_MIN. NULL: no memory (ENOMEM). */

@@ -598,6 +598,51 @@ static void *swap_roots(void *arg)
     return NULL;
 }
 
+/* A request with children that end together, and the next one: nothing is asked of the backend. A program
+ * writes to the dead ones meanwhile. A trim gives all back. */
+enum { SIBLINGS = 3 };
+
+static void live_as_request(void *connection, void **siblings)
+{
+    void *request;
+    reapCreate(&request, &connection);
+    for (int i = 0; i < SIBLINGS; i++) {
+        reapCreate(&siblings[i], &request);
+        ck_assert_ptr_nonnull(reapMalloc(&siblings[i], 64));
+    }
+    void *last = siblings[SIBLINGS - 1];
+    assert_valid(request);
+    reapDestroy(&request);
+    siblings[SIBLINGS - 1] = last;
+}
+
+TEST(siblings_that_ended_come_back, .modes = ORDINARY)
+{
+    void *connection, *before[SIBLINGS], *after[SIBLINGS];
+    struct hoard_stats none, still;
+    needs(!apart_on, "a tool watches");
+    hoard_trim(0);
+    hoard_stats(&none);
+    reapCreate(&connection, NULL);
+    for (int i = 0; i < 20; i++) live_as_request(connection, before);
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < SIBLINGS; i++) memset(before[i], 0xff, sizeof(struct reap));
+        live_as_request(connection, after);
+        for (int i = 0; i < SIBLINGS; i++) {
+            bool is_one_of_them = false;
+            for (int j = 0; j < SIBLINGS; j++) is_one_of_them |= after[i] == before[j];
+            ck_assert(is_one_of_them);
+        }
+    }
+    void *many[20]; /* a depot has 8 places for them */
+    for (int i = 0; i < 20; i++) reapCreate(&many[i], &connection);
+    for (int i = 0; i < 20; i++) reapDestroy(&many[i]);
+    reapDestroy(&connection);
+    hoard_trim(0);
+    hoard_stats(&still);
+    ck_assert_uint_eq(still.live_bytes, none.live_bytes);
+}
+
 TEST(threads_pass_roots_on, .modes = ORDINARY, .apart = true)
 {
     static _Atomic(void *) places[8];
