@@ -65,6 +65,7 @@ static inline void pool_init(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_all
     pool->allocator = allocator;
     pool->cleanups = pool->pre_cleanups = pool->spare_cleanups = NULL;
     pool->cleanup_blocks = NULL;
+    pool->carved_cleanups = 0;
     forget_contents(pool);
     pool->ending = false;
     pool->parent = pool->child = pool->sibling = NULL;

@@ -25,8 +25,8 @@
  *       Only a reap that was made while its pool's parent was ending has the parent's parent's reap above
  *       it, since the parent's objects are about to go, and such a pool stays.
  *     - A pool with children has a reap; but one that got a child while it was ending may get its own later.
- *     - Cleanup records are hoard's, not the reap's, so that a pool at its limit can still register. They lie
- *       in blocks of a few, which stay the pool's until it is destroyed.
+ *     - Cleanup records are hoard's, not the reap's, so that a pool at its limit can still register. Seven
+ * lie in the pool, others in blocks, of which one stays the pool's until it is destroyed.
  *     - *pool->ref == pool, for every pool in a list of children.
  *
  * Threads: one thread at a time in a pool; children of one parent may be made and destroyed by any
@@ -54,9 +54,18 @@
 #include "reap.h"
 
 struct brigade;
-struct cleanup;
 struct cleanup_block;
 struct subprocess;
+
+typedef apr_status_t cleanup_fn(void *data);
+struct cleanup {
+    struct cleanup *next;
+    const void *data;
+    cleanup_fn *plain; /* when the pool is cleared or destroyed */
+    cleanup_fn *child; /* before exec; NULL in pre-cleanups, which have none */
+};
+
+enum { OWN_CLEANUPS = 7 /* records in a pool, as most pools need */ };
 
 struct apr_pool_t {
     void *reap;               /* first: a pool's address is its reap's handle's; or &pool_no_reap */
@@ -66,7 +75,7 @@ struct apr_pool_t {
     struct cleanup *cleanups;     /* last registered first */
     struct cleanup *pre_cleanups; /* the same; these run before the children go */
     struct cleanup *spare_cleanups;
-    struct cleanup_block *cleanup_blocks; /* all records are in these */
+    struct cleanup_block *cleanup_blocks; /* records beyond the pool's own */
     struct subprocess *subprocesses;
     apr_hash_t *user_data;     /* in the reap; NULL until something is set */
     struct brigade *last_idle; /* see apr_brigade.c */
@@ -78,6 +87,9 @@ struct apr_pool_t {
     apr_pool_t *child; /* the newest (guarded by this pool's own lock) */
     apr_pool_t *sibling;
     apr_pool_t **ref; /* what points to this pool: parent->child, or an elder's sibling */
+
+    unsigned carved_cleanups; /* of its own: the first ones, in use or spare */
+    struct cleanup own_cleanups[OWN_CLEANUPS];
 };
 
 /* See apr_allocator.c. */

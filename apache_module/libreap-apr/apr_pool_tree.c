@@ -23,20 +23,26 @@ struct list_lock {
 
 static struct list_lock locks[LOCKS];
 
-static void lock(struct list_lock *lock)
+static __attribute__((noinline, cold)) void wait_for(struct list_lock *lock)
 {
     unsigned spins = 0;
 
-    while (atomic_exchange_explicit(&lock->held, 1, memory_order_acquire) != 0)
+    do
         while (atomic_load_explicit(&lock->held, memory_order_relaxed) != 0)
             if (++spins > SPINS) sched_yield();
+    while (atomic_exchange_explicit(&lock->held, 1, memory_order_acquire) != 0);
+}
+
+static inline void lock(struct list_lock *lock)
+{
+    if (atomic_exchange_explicit(&lock->held, 1, memory_order_acquire) != 0) wait_for(lock);
 }
 
 static void unlock(struct list_lock *lock) { atomic_store_explicit(&lock->held, 0, memory_order_release); }
 
 /* Takes the lock of a parent's list, which the high bits of a product choose, since they depend on all
  * bits of the address. NULL where there is one thread, which needs none: it makes no other meanwhile. */
-static struct list_lock *take(const apr_pool_t *parent)
+static inline struct list_lock *take(const apr_pool_t *parent)
 {
     if (__libc_single_threaded) return NULL;
     uint64_t mixed = (uint64_t)(uintptr_t)parent * UINT64_C(0x9E3779B97F4A7C15);
