@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import random
 import re
 import signal
 import statistics
@@ -253,15 +254,16 @@ class Progress:
 
 
 def measure(build, work, rounds=None):
-    """Each round runs every contestant on every case once, starting one further along each time. A peer that fails does
-    not run that case again. An interrupt ends it early: there are tables of what was run by then."""
+    """Each round runs every contestant on every case once, in another order: what one leaves behind helps or harms the
+    next, as huge pages that the host has ready. A peer that fails does not run that case again. An interrupt ends it early:
+    there are tables of what was run by then."""
+    shuffled = random.Random(1)
     contestants, rounds = work.contestants, rounds or work.rounds
     progress = Progress(rounds * len(work.cases) * len(contestants))
     try:
         for number in range(rounds):
-            turn = number % max(len(contestants), 1)
             for case in work.cases:
-                for contestant in contestants[turn:] + contestants[:turn]:
+                for contestant in shuffled.sample(contestants, len(contestants)):
                     progress.step(f"round {number + 1}  {case.label} on {contestant.name}")
                     if not contestant.failed(case):
                         measure_one(build, contestant, case, work)

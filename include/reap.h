@@ -398,24 +398,27 @@ int reapAdopt(void **reap, void **new_parent) REAP_ATTRIBUTE(nonnull(1));
  * memory that it leaks is freed with the reap. free finds the owner as always, and realloc leaves an object
  * with its owner. Memory that libc and its modules allocate comes from the heap; results of strdup, asprintf,
  * getline, realpath and similar functions come from the reap. Calls nest: malloc uses the innermost reap, and
- * a thread may enter only the innermost reap again. A library may keep memory beyond a call (a cache, a last
- * error): let it allocate and free such memory outside of the reap; reapEnter(3) has more. Only this thread
- * uses the reap meanwhile. A call that clears or destroys an entered reap is misuse, and a thread must leave
- * its reaps before it ends. Several threads may be in a shared reap, and each thread in one shared reap at a
- * time. (Thesis 6.4.4 changed the calls of such a library by hand.)
+ * a thread may enter only the innermost reap again. Only this thread uses the reap meanwhile. A call that
+ * clears or destroys an entered reap is misuse, and a thread must leave its reaps before it ends. Several
+ * threads may be in a shared reap, and each thread in one shared reap at a time. (Thesis 6.4.4 changed the
+ * calls of such a library by hand.)
+ *
+ * reapEnter of NULL, or of a NULL handle, enters the heap: malloc comes from there until the reapLeave of
+ * this call. It is for what must outlive the reap: a cache, a pool of connections, a library's last error;
+ * reapEnter(3) has more.
  *
  * Without libreap-malloc the calls change the result of reapEntered, and nothing else. Then the first
  * reapEnter says so in a line on standard error, and each reapEnter sets errno to ENOTSUP. Otherwise errno
  * stays. */
-void reapEnter(void **reap) REAP_ATTRIBUTE(nonnull(1));
+void reapEnter(void **reap);
 void reapLeave(void);
 
 /* reapEnter for a program that calls reapEntered itself, and runs with any malloc: the call writes no line
  * and keeps errno. */
-void reapEnterQuietly(void **reap) REAP_ATTRIBUTE(nonnull(1));
+void reapEnterQuietly(void **reap);
 
-/* The handle of the innermost reap that this thread has entered, or NULL. In a function of a source the
- * result is NULL. */
+/* The handle of the innermost reap that this thread has entered, or NULL. In the heap, and in a function of a
+ * source, the result is NULL. */
 void *reapEntered(void);
 
 /* --- limits ---------------------------------------------------------------------------------- */

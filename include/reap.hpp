@@ -143,7 +143,7 @@ public:
 
 /* reapEnter for a scope, also if an exception leaves it. Under libreap-malloc this thread's new and malloc
  * come from the reap there. So does the memory of exceptions that are thrown inside: a handler outside must
- * end before the reap does. */
+ * end before the reap does. NULL is the heap. */
 class entered
 {
 public:

@@ -119,9 +119,11 @@ void arena_touch(struct superblock *sb);
  * little may be used. true: the slots read as zero. false: there may be huge pages, or the OS refused. */
 bool arena_refresh(struct superblock *sb, unsigned n);
 
-/* Give back a superblock's n slots, or a span. No system call. */
+/* Give back a superblock's n slots, or a span. No system call. arena_give_lifted: a span whose memory is
+ * elsewhere, so that its slots are clean. */
 void arena_give(struct superblock *sb, unsigned n);
 void arena_give_span(struct superblock *first);
+void arena_give_lifted(struct superblock *first);
 
 /* Takes `more` free slots behind a span of n slots. If `more` is less than 0, gives back the span's last
  * -more slots. false: the span is as it was. */
@@ -195,6 +197,10 @@ static inline void *arena_stub(struct arena *arena, const struct superblock *sb,
  * ENOMEM. */
 struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind, bool *clean);
 
+/* Makes a mapping of size bytes of which a span of n slots is the beginning: its memory moves, and the span
+ * is given back. NULL: the OS refused, or no memory; the span is as it was. */
+struct arena *arena_lift_span(struct superblock *first, size_t size);
+
 /* Ends a mapping. One of up to ARENA_SPAN_MAX bytes becomes arenas with dirty slots. */
 void arena_unmap_large(struct arena *arena);
 
@@ -222,6 +228,9 @@ void arena_purge_if_due(void);
 /* The same after a free. If much is unused now beside what is used, it gives unused memory back at once, but
  * for what the program is known to want again (reclaim.c has the rule). */
 void arena_purge_after_free(void);
+
+/* Gives unused memory back at once while there is more than `keep` bytes of it, but at most `most`. */
+void arena_purge_unused(size_t keep, size_t most);
 
 /* Sets the limit on the memory of all processes of the group together, for tests; otherwise the library reads
  * it from the control group. Before the bytes held pass seven eighths of the limit, unused memory goes back.

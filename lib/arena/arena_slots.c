@@ -77,10 +77,22 @@ static struct run claim_few(unsigned n, unsigned alignment, enum arena_use use)
     return run.first >= 0 ? run : claim_in(ARENA_FREE, n, alignment, use);
 }
 
+/* Claims slots of an arena that may have huge pages and is not in use. It will have none. */
+static struct run claim_of_unused(unsigned n)
+{
+    struct arena *arena = NULL;
+    while ((arena = arena_next_with(ARENA_FREE, arena)) != NULL)
+        if (arena->huge && !arena->sparse && arena_free_in(arena, ARENA_FREE) == UINT64_MAX &&
+            arena_claim(arena, arena_slot_mask(0, n)))
+            return (struct run){arena, 0};
+    return (struct run){NULL, -1};
+}
+
 static struct run claim(unsigned n, unsigned alignment, enum arena_use use)
 {
-    if (is_maybe_sparse(n, use)) return arena_claim_best(n, alignment, use == ARENA_GROWS);
-    return claim_few(n, alignment, use);
+    if (!is_maybe_sparse(n, use)) return claim_few(n, alignment, use);
+    struct run run = arena_claim_best(n, alignment, use == ARENA_GROWS);
+    return run.first >= 0 || n > ARENA_SLOTS ? run : claim_of_unused(n);
 }
 
 /* --- taking and giving ------------------------------------------------------------------------ */
@@ -211,7 +223,7 @@ static void free_descriptor(struct superblock *slot)
     slot->inverse = 0;
 }
 
-/* Makes used slots free. Their descriptors are those of free slots. */
+/* Makes used slots free, with their memory. Their descriptors are those of free slots. */
 static void end_slots(struct arena *arena, uint64_t mask)
 {
     ASSERT((atomic_load(&arena->used) & mask) == mask && (atomic_load(&arena->dirty) & mask) == 0);
@@ -248,7 +260,7 @@ static bool use_pieces(struct piece piece, unsigned n, enum arena_use use, bool 
     }
     *clean = true;
     for (; piece.left != 0; piece_next(&piece)) {
-        if (no_huge_pages) arena_no_huge_pages(piece.arena);
+        if (no_huge_pages) arena_no_huge_page_here(piece.arena);
         *clean &= begin_use(piece.arena, piece_mask(&piece));
     }
     arena_note_wanted();
@@ -283,6 +295,19 @@ void arena_give_span(struct superblock *first)
     ASSERT(arena != NULL && arena->mapping == 0);
     free_descriptor(first);
     end_pieces(piece_at(arena, (unsigned)(first - arena->slots), n));
+}
+
+void arena_give_lifted(struct superblock *first)
+{
+    struct arena *arena = arena_of_slot(first);
+    struct piece piece = piece_at(arena, (unsigned)(first - arena->slots), arena_span(first));
+    free_descriptor(first);
+    while (piece.left != 0) {
+        struct piece this = piece;
+        piece_next(&piece);
+        atomic_fetch_and(&this.arena->heads, ~piece_mask(&this));
+        arena_release(this.arena, piece_mask(&this));
+    }
 }
 
 bool arena_resize(struct superblock *first, unsigned n, int more)

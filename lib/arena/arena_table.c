@@ -100,6 +100,12 @@ static void struct_give(struct arena *arena)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
+void arena_forget(struct arena *arena, size_t size)
+{
+    arena_count_mapped(0, size);
+    struct_give(arena);
+}
+
 bool arena_destroy(struct arena *arena, size_t size)
 {
     ASSERT(pagemap_find(arena->base) == arena && atomic_load(&arena->used) == UINT64_MAX);
@@ -112,8 +118,7 @@ bool arena_destroy(struct arena *arena, size_t size)
         return false;
     }
     PROBE(arena_unmap, arena->base, size);
-    arena_count_mapped(0, size);
-    struct_give(arena);
+    arena_forget(arena, size);
     return true;
 }
 

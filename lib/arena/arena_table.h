@@ -103,6 +103,9 @@ struct arena *arena_create_at(char *base, size_t size);
  * false: the OS did not unmap the arena, and it is as it was. */
 bool arena_destroy(struct arena *arena, size_t size);
 
+/* Gives back the struct of an arena whose memory is another's, or nobody's, and not in the pagemap. */
+void arena_forget(struct arena *arena, size_t size);
+
 /* Returns the next arena whose bit is set in a word of its group. NULL begins, and ends. */
 enum arena_word { ARENA_FREE, ARENA_DIRTY };
 struct arena *arena_next_with(enum arena_word word, const struct arena *after);

@@ -49,11 +49,16 @@ bool huge_pages_touch(void *start)
  * none, nor do larger objects: these may be tables and buffers of which little is ever touched. A program of
  * several threads gets no more: page faults of other threads wait, on a busy machine for long, while the
  * kernel makes room for a huge page and clears it, or changes the setting of a range. */
-enum { GROWN = 32 * 1024 * 1024 /* bytes held */ };
+enum { GROWN = 16 * 1024 * 1024 /* bytes held */ };
 
 static bool loses_them(struct arena *arena)
 {
     return arena != NULL && arena_mapping(arena) == 0 && arena->huge && atomic_exchange(&arena->huge, false);
+}
+
+void arena_no_huge_page_here(struct arena *arena)
+{
+    if (loses_them(arena)) pages_huge(arena->base, ARENA, false);
 }
 
 /* The arenas beside it lose them too, by one call for many: page faults wait while the kernel changes the
@@ -75,7 +80,7 @@ struct arena_nature arena_nature_for(unsigned n, bool sparse, unsigned arenas_ma
     if (n > ARENA_SLOTS && arena_mapping_may_be_huge())
         return (struct arena_nature){.huge = true, .sparse = true, .as_system = true};
     bool grown = options.thp == THP_GROWN && arenas.held >= GROWN && !arenas.shared;
-    bool wanted = grown && !sparse && n < ARENA_MAYBE_SPARSE;
+    bool wanted = grown && !sparse && (n < ARENA_MAYBE_SPARSE || arenas_made > 1);
     return (struct arena_nature){.huge = wanted && huge_pages_are_quick(arenas_made),
                                  .sparse = grown && sparse};
 }

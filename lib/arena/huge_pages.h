@@ -33,6 +33,9 @@ void arena_advise_mapping(struct arena *arena, size_t size);
 /* Returns true if the system may put huge pages behind mappings. For the arenas that they become. */
 bool arena_mapping_may_be_huge(void);
 
+/* Takes huge pages from the arena. */
+void arena_no_huge_page_here(struct arena *arena);
+
 /* Takes huge pages from the arena, and from those beside it that were made together with it. */
 void arena_no_huge_pages(struct arena *arena);
 

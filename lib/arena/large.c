@@ -85,14 +85,18 @@ bool large_resize(struct arena *arena, void *object, size_t size)
     return done;
 }
 
-/* A place for an object that has outgrown its span, and that may grow again. Beyond 4 MiB that is a mapping,
- * which grows without a copy from then on. But where unused slots have the memory, a copy to these costs less
- * than the page faults of a mapping. */
+/* An object that has outgrown its span, and that may grow again, moves to a mapping beyond 4 MiB: its pages
+ * move, then and from then on. But where unused slots have the memory, a copy to these costs less than the
+ * page faults of a mapping. */
+static bool is_to_be_mapping(size_t size)
+{
+    return size > ARENA_SPAN_MAX || (size > ARENA && !arena_has_unused(size));
+}
+
 static void *place_to_grow(size_t size, enum superblock_kind kind)
 {
     bool clean;
-    if (size > ARENA_SPAN_MAX || (size > ARENA && !arena_has_unused(size)))
-        return alloc_mapping(size, 1, kind, &clean);
+    if (is_to_be_mapping(size)) return alloc_mapping(size, 1, kind, &clean);
     struct superblock *first = arena_take_span(slots_for(size), 1, kind, ARENA_GROWS, &clean);
     return first != NULL ? slot_start(first) : NULL;
 }
@@ -101,6 +105,10 @@ static void *grow_elsewhere(struct arena *arena, void *object, size_t size)
 {
     size_t now = large_size(arena, object);
     if (size <= now) return NULL;
+    if (is_to_be_mapping(size)) {
+        struct arena *mapping = arena_lift_span(arena_slot(arena, object), size);
+        if (mapping != NULL) return mapping->base;
+    }
     void *place = place_to_grow(size, (enum superblock_kind)arena_slot(arena, object)->kind);
     if (place == NULL) return NULL;
     memcpy(place, object, now);

@@ -33,8 +33,8 @@ static inline size_t large_bytes(const struct arena *arena, const struct superbl
 }
 bool large_resize(struct arena *arena, void *object, size_t size);
 
-/* Resizes a mapping by moving its pages, or lets a span grow by a copy. Returns the new place, or NULL. Only
- * after large_resize returned false. */
+/* Resizes a mapping by moving its pages, or lets a span grow by a move of its pages or a copy. Returns the
+ * new place, or NULL. Only after large_resize returned false. */
 void *large_move(struct arena *arena, void *object, size_t size);
 
 /* The number of all large objects and large chunks, and their bytes. Walks the arenas. */

@@ -5,6 +5,7 @@
 #include "os/pages.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* An object beyond ARENA_SPAN_MAX has a mapping of its own, and so has one that grows and finds no slots
  * behind its own: the OS moves pages faster than a copy.
@@ -27,6 +28,50 @@ struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kin
     arena_note_wanted();
     ASSERT((uintptr_t)arena->base % alignment == 0);
     arena_slot_set(arena, 0, kind, 1);
+    return arena;
+}
+
+/* Moves the memory of a span to the beginning of a place, in two steps, since one mapping must come of it:
+ * only such a one can be moved again. Where the second step fails, the bytes are copied back. */
+static bool lift_pages(char *from, size_t bytes, char *place, size_t size)
+{
+    char *lifted = pages_lift(from, bytes);
+    if (lifted == NULL) {
+        pages_unmap(place, size);
+        return false;
+    }
+    if (pages_move(lifted, bytes, place, size)) return true;
+    memcpy(from, lifted, bytes);
+    pages_unmap(lifted, bytes);
+    return false;
+}
+
+struct arena *arena_lift_span(struct superblock *first, size_t size)
+{
+    size_t bytes = arena_span(first) * (size_t)SUPERBLOCK;
+    enum superblock_kind kind = (enum superblock_kind)first->kind;
+    size = align_up(size, PAGE);
+    ASSERT(size > bytes && (kind == SLOT_SPAN || kind == SLOT_SPAN_CHUNK));
+    if (!arena_make_room(size - bytes)) return NULL;
+    gate_enter(&arenas.gate);
+    struct arena *arena = arena_create(size, ARENA);
+    char *place = arena != NULL ? arena->base : NULL;
+    if (arena != NULL)
+        pagemap_clear(place, size, arena); /* where the move fails, it may be unmapped, and another's */
+    if (arena != NULL && !lift_pages(slot_start(first), bytes, place, size)) {
+        arena_forget(arena, size);
+        arena = NULL;
+    }
+    if (arena != NULL) {
+        pagemap_enter(place, size, arena); /* does not fail: the leaves are there */
+        arena_set_mapping(arena, size);
+        arena_count_held(size - bytes, 0);
+        arena_slot_set(arena, 0, kind, 1);
+        arena_give_lifted(first);
+        arena_advise_mapping(arena, size);
+    }
+    gate_leave(&arenas.gate);
+    if (arena != NULL) arena_note_wanted();
     return arena;
 }
 

@@ -243,6 +243,12 @@ void arena_purge_after_free(void)
     if (UNLIKELY(is_fall(0))) purge_fall(pages_clock());
 }
 
+void arena_purge_unused(size_t keep, size_t most)
+{
+    size_t more = above(arena_unused(), keep);
+    if (more != 0) purge_older(pages_clock(), 0, more < most ? more : most, false);
+}
+
 /* --- a limit on memory ----------------------------------------------------------------------- */
 
 void arena_limit(size_t bytes)

@@ -27,22 +27,25 @@ static struct superblock *adopt(struct heap *heap, struct superblock *sb, bool h
     return sb;
 }
 
-/* Returns true if it is the heap's first superblock of the class. Most classes never fill one. So the first
- * one has memory for carved blocks only: slots with an earlier life would still have all of it. */
-static bool is_first(struct heap *heap, unsigned class)
+/* Returns how many slots the heap got of the arenas for the class, counted up to HEAP_SPARSE, and counts
+ * more. Two threads may count the same ones: then the class has more sparse ones. */
+static unsigned count_slots(struct heap *heap, unsigned class, unsigned more)
 {
-    uint64_t bit = (uint64_t)1 << class;
-    return (atomic_fetch_or(&heap->met, bit) & bit) == 0;
+    unsigned had = atomic_load_explicit(&heap->had[class], memory_order_relaxed), sum = had + more;
+    uint8_t now = (uint8_t)(sum < HEAP_SPARSE ? sum : HEAP_SPARSE);
+    if (had < HEAP_SPARSE) atomic_store_explicit(&heap->had[class], now, memory_order_relaxed);
+    return had;
 }
 
-/* Takes slots from the arenas. The first superblock of a class is sparse, and so are those of chunks: an idle
- * reap touches only one page of its first chunk. */
+/* Takes slots from the arenas. The first superblocks of a class are sparse, since most classes never fill
+ * them, and so are those of chunks: an idle reap touches only one page of its first chunk. The very first of
+ * a class has memory for carved blocks only: slots with an earlier life would still have all of it. */
 static struct superblock *from_arena(struct heap *heap, unsigned class)
 {
-    bool clean, first = is_first(heap, class);
     enum superblock_kind kind = superblock_kind_of(class);
-    unsigned slots = sizeclasses[class].slots;
-    enum arena_use use = first || kind == SLOT_CHUNKS ? ARENA_SPARSE : ARENA_PLAIN;
+    unsigned slots = sizeclasses[class].slots, had = count_slots(heap, class, slots);
+    bool clean, first = had == 0;
+    enum arena_use use = had < HEAP_SPARSE || kind == SLOT_CHUNKS ? ARENA_SPARSE : ARENA_PLAIN;
     struct superblock *sb = arena_take(slots, kind, use, &clean);
     if (sb == NULL) return NULL;
     if (!clean && first) clean = arena_refresh(sb, slots);

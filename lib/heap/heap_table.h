@@ -91,6 +91,8 @@ enum { HEAP_KEPT = CLASS_CHUNK - CLASS_WIDE }; /* classes of which an id keeps b
 
 enum { HEAP_DETOURS = 32 };
 
+enum { HEAP_SPARSE = 8 }; /* slots of a class that have no huge pages */
+
 enum { HEAP_NEVER = UINT16_MAX }; /* a regroup_at that no count reaches */
 
 struct heap {
@@ -98,7 +100,6 @@ struct heap {
     uint16_t id;
     _Atomic bool orphan;      /* its threads have ended, or are not in this child of a fork */
     _Atomic bool was_alone;   /* it was the only heap, and may hold too much now that there are others */
-    _Atomic uint64_t met;     /* the classes for which it has asked the arenas */
     _Atomic bool deferred;    /* a superblock was queued or displaced while the lock was held */
     _Atomic uint32_t visited; /* threads between heap_visit and heap_visit_ends */
     _Atomic(struct list_node *) displaced; /* along link.next, not filed yet */
@@ -111,6 +112,7 @@ struct heap {
     _Atomic uint32_t unseen;    /* slots of superblocks queued since somebody last took the queue */
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
     struct heap_counts counts;
+    _Atomic uint8_t had[CLASSES]; /* slots that it got of the arenas for each class, up to HEAP_SPARSE */
     uint64_t kept[HEAP_KEPT]; /* the words of the wide classes' batches at the last look (heap_remote.c) */
     struct bin bins[CLASSES]; /* last: a small process touches few of them */
 };

@@ -61,6 +61,18 @@ bool chunk_resize(void *chunk, size_t size, size_t *got)
     return done || size <= *got;
 }
 
+void *chunk_move(void *chunk, size_t size, size_t *got)
+{
+    struct arena *arena = pagemap_find(chunk);
+    ASSERT(arena != NULL);
+    if (size <= CLASS_CHUNK_MAX || !large_starts_at(arena, chunk)) return NULL;
+    void *moved = large_move(arena, chunk, size);
+    if (moved != NULL) *got = large_size(pagemap_find(moved), moved);
+    return moved;
+}
+
+void chunk_purge(size_t most, size_t bytes) { arena_purge_unused(most, bytes); }
+
 void chunk_freeze(void)
 {
     arena_freeze();

@@ -42,6 +42,14 @@ void chunk_free(void *chunk);
  * (or, shrinking, has been cut to what size needs). Sets *got to its size in either case. */
 bool chunk_resize(void *chunk, size_t size, size_t *got);
 
+/* Lets a large chunk grow to at least size bytes elsewhere: its pages move, or a copy of it is made. Returns
+ * the new place, and sets *got as above. NULL: it is where it was, or its size is not that of a large chunk.
+ */
+void *chunk_move(void *chunk, size_t size, size_t *got);
+
+/* Gives unused memory back to the OS while there is more than `most` bytes of it, but at most `bytes`. */
+void chunk_purge(size_t most, size_t bytes);
+
 /* The chunk that holds pointer, and its bytes; NULL if pointer is in no chunk. Takes any value. Of an object
  * that lies apart (apart.h) only the start has a chunk; chunk_around finds it for any pointer into the
  * object, also into a freed one, but then takes a time in proportion to the greatest object. */

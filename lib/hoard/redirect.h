@@ -20,7 +20,7 @@
 
 #include "base/base.h"
 
-/* The innermost reap that this thread has entered, or NULL. */
+/* The innermost reap that this thread has entered, or NULL: none, or the heap is entered above it. */
 extern HIDDEN __thread void *redirect_reap __attribute__((tls_model("initial-exec")));
 
 /* True if the process's malloc is this library's: libreap-malloc's constructor finds out. False with libreap

@@ -62,15 +62,21 @@ __attribute__((constructor)) static void malloc_start(void)
 static NOINLINE void *malloc_of_caller(size_t size) { return hoard_malloc_slow(size, CALLER); }
 static NOINLINE void *malloc_medium(size_t size) { return hoard_medium_with(size, malloc_of_caller); }
 
-void *malloc(size_t size) { return hoard_malloc_with(size, malloc_of_caller, malloc_medium); }
+/* malloc, to be inlined in calls that end with it: Lua allocates by realloc alone. */
+static ALWAYS_INLINE void *malloc_here(size_t size)
+{
+    return hoard_malloc_with(size, malloc_of_caller, malloc_medium);
+}
 #else
 /* clang makes calls of them below -O2, and nothing in a source changes that. */
-void *malloc(size_t size)
+static ALWAYS_INLINE void *malloc_here(size_t size)
 {
     if (UNLIKELY(redirect_reap != NULL)) return hoard_malloc_any(size, CALLER);
     return hoard_malloc_with(size, hoard_malloc_heap, hoard_malloc_medium);
 }
 #endif
+
+void *malloc(size_t size) { return malloc_here(size); }
 
 void free(void *block) { hoard_free_fast(block, "free"); }
 
@@ -88,8 +94,7 @@ void *calloc(size_t n, size_t size) { return hoard_calloc_any(n, size, CALLER); 
 
 void *realloc(void *block, size_t size)
 {
-    if (UNLIKELY(block == NULL)) return hoard_malloc_any(size, CALLER);
-    return hoard_realloc_any(block, size, "realloc");
+    return block == NULL ? malloc_here(size) : hoard_realloc_any(block, size, "realloc");
 }
 
 void *reallocarray(void *block, size_t n, size_t size)

@@ -175,6 +175,17 @@ bool pages_move(void *start, size_t old_size, void *place, size_t new_size)
     return false;
 }
 
+/* From Linux 5.7 on; qemu and Valgrind refuse it. Of a locked range (mlockall) the kernel would unlock all of
+ * the mapping around it; MADV_COLD, which does little else, tells whether it is one. */
+void *pages_lift(void *start, size_t size)
+{
+    if (!QUIETLY(LIBC(madvise, start, PAGE, MADV_COLD))) return NULL;
+    int saved = errno;
+    void *place = LIBC(mremap, start, size, size, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+    errno = saved;
+    return place != MAP_FAILED ? place : NULL;
+}
+
 bool pages_resize(void *start, size_t old_size, size_t new_size)
 {
     ASSERT((uintptr_t)start % PAGE == 0 && new_size % PAGE == 0);

@@ -52,6 +52,10 @@ bool pages_protect(void *start, size_t size, bool may_touch);
  * it was, and the other one may be gone. */
 bool pages_move(void *start, size_t old_size, void *place, size_t new_size);
 
+/* Moves the memory of a range of anonymous memory to a place that the kernel chooses, and returns that. The
+ * range stays mapped, and reads as zero. NULL: the OS refused, and nothing was done. */
+void *pages_lift(void *start, size_t size);
+
 /* Resizes a mapping in place. false: the OS refused. */
 bool pages_resize(void *start, size_t old_size, size_t new_size);
 

@@ -204,6 +204,17 @@ static ALWAYS_INLINE void release(struct reap *reap, struct reap_chunk *chunk, s
     reap_chunk_release(reap, chunk);
 }
 
+/* After a large object has gone, or got another size, below a limit: where more than a sixteenth of the limit
+ * is unused in the process, unused memory goes back to the OS, but at most twice as much as the object had.
+ * So what a tree frees is used by it, or goes back before it adds much to what the limit allows. */
+enum { UNUSED_LEAST = 4 * 1024 * 1024 /* bytes that may be unused below any limit */ };
+static void give_unused_back(const struct reap *reap, size_t bytes)
+{
+    if (bytes <= REAP_LARGE || !(reap->flags & REAP_LIMITED)) return;
+    size_t most = reap_share(reap_share(reap)->limiter)->bytes / 16;
+    chunk_purge(most > UNUSED_LEAST ? most : UNUSED_LEAST, 2 * bytes);
+}
+
 static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, void *object)
 {
     size_t unit = reap_unit(object), end = reap_block_end(chunk, unit);
@@ -211,6 +222,7 @@ static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, v
     limit_suspend(reap);
     release(reap, chunk, unit);
     end_more(reap, (end - unit) * REAP_UNIT);
+    give_unused_back(reap, (end - unit) * REAP_UNIT);
 }
 
 void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)
@@ -237,8 +249,9 @@ static void *move_object(struct reap *reap, struct reap_chunk *chunk, void *obje
     return copy;
 }
 
-/* Resizes a large object in place where that works. An object that has become small, or whose chunk is more
- * than twice as big as needed, then moves if there is memory for that. */
+/* Resizes a large object in place where that works. One that grows moves with its pages, if it can. An object
+ * that has become small, or whose chunk is more than twice as big as needed, then moves if there is memory
+ * for that. */
 static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
     ASSERT(reap_address(chunk->first) == object);
@@ -247,6 +260,10 @@ static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *obj
     bool done = size <= PTRDIFF_MAX && reap_chunk_resize(reap, chunk, reap_units(size));
     if (done && reap_chunk_is_apart(chunk)) apart_set_size(chunk, size);
     if (done && !small && chunk->size / 2 <= size) return object;
+    if (!done && size <= PTRDIFF_MAX && reap_units(size) > chunk->end_unit - chunk->first) {
+        struct reap_chunk *moved = reap_chunk_grow(reap, chunk, reap_units(size));
+        if (moved) return reap_address(moved->first);
+    }
     void *copy = move_object(reap, chunk, object, chunk->end_unit - chunk->first, reap, size);
     return copy || !done ? copy : object;
 }
@@ -273,6 +290,7 @@ static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk
     if (!begin_more(reap, more, size, object)) return NULL;
     void *resized = resize_object(reap, chunk, object, size);
     end_more(reap, resized ? have + more - want : more);
+    give_unused_back(reap, have);
     return resized;
 }
 

@@ -5,6 +5,10 @@
  * threads may have entered one shared reap. So for a shared reap the outer reap, and the number of entries,
  * lie in each thread's TLS; a thread has entered at most one shared reap at a time.
  *
+ * reapEnter(NULL) enters the heap: `redirect_reap` is NULL until the thread leaves it. The reap below the
+ * heap counts how often it is entered, and `outer` of a reap above it has a bit for it. So a thread may enter
+ * a reap or the heap 65,535 times in a row.
+ *
  * Fork: a thread that the child does not have has entered no reap there. So an entered reap has the
  * generation of its process (reap_tree.h), and older ones do not count. The reaps of the forking thread get
  * the child's generation at the fork.

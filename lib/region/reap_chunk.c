@@ -333,6 +333,28 @@ bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units
     return done;
 }
 
+/* What is left behind has no tag, and while it moves the reap does not have it. */
+struct reap_chunk *reap_chunk_grow(struct reap *reap, struct reap_chunk *chunk, size_t units)
+{
+    ASSERT(chunk->owner == reap && chunk->kind == REAP_WHOLE && units > chunk->end_unit - chunk->first);
+    size_t before = chunk->first - (uintptr_t)chunk / REAP_UNIT, size;
+    if (chunk->is_users || units > PTRDIFF_MAX / REAP_UNIT - before) return NULL;
+    unlink_chunk(reap, chunk);
+    chunk->tag = ~reap_chunk_tag(chunk);
+    struct reap_chunk *moved = chunk_move(chunk, (before + units) * REAP_UNIT, &size);
+    if (moved) {
+        reap->held -= moved->size;
+        moved->first = (uintptr_t)moved / REAP_UNIT + before;
+        moved->end_unit = moved->first + units;
+        moved->size = size;
+        chunk = moved;
+        reap_chunk_hold_bytes(reap, size);
+    }
+    chunk->tag = reap_chunk_tag(chunk);
+    link_chunk(reap, chunk);
+    return moved;
+}
+
 void reap_chunk_adopt_all(struct reap *reap)
 {
     struct reap_chunk *chunk = atomic_exchange_explicit(&reap->remote_chunks, NULL, memory_order_acquire);

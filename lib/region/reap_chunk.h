@@ -300,6 +300,10 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk);
 /* Resizes a large object in place, so that its chunk has room for units. False: that is not possible. */
 bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units);
 
+/* Lets the chunk of a large object grow elsewhere, with its bytes. Returns it, or NULL: then it is as it was.
+ */
+struct reap_chunk *reap_chunk_grow(struct reap *reap, struct reap_chunk *chunk, size_t units);
+
 /* Links and counts the chunks that other threads have made for this reap. */
 void reap_chunk_adopt_all(struct reap *reap);
 static inline void reap_chunk_adopt(struct reap *reap)

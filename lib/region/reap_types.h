@@ -260,7 +260,7 @@ struct reap {
 
     struct reap_chunk *spares; /* undefined while spare_bytes is 0 */
     struct reap *outer;        /* the reap entered before; undefined without REAP_ENTERED, as: */
-    uint32_t entered;          /* how often it is entered; a shared reap: by how many threads */
+    uint32_t entered;          /* how often (see reap_enter.h); a shared reap: by how many threads */
     uint32_t entered_in;       /* see reap_enter.h */
     uint64_t mark;             /* the last open mark's number; undefined without REAP_MARKED, as: */
     uint16_t depth;            /* number of open marks; changes under the lock */

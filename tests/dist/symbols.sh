@@ -142,8 +142,8 @@ ferror libreap-malloc
 fork libreap-malloc
 LIST
 
-most=64
-grep -qs '^#define REAP_DEBUG 1' "${top_builddir:-.}/config.h" && most=128 # with the locks that a thread holds
+most=72
+grep -qs '^#define REAP_DEBUG 1' "${top_builddir:-.}/config.h" && most=136 # with the locks that a thread holds
 for name in libreap libreap-malloc; do
     lib=$libs/$name.so
     tls=$(readelf -lW "$lib" | awk '$1 == "TLS" { print $6 }')

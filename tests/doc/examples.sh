@@ -52,6 +52,18 @@ grep -q '1000 calls more have cost the process 0 bytes' "$tmp/greedy" || wrong "
     wrong "a plug-in that is not there is no failure"
 grep -q 'A PLUG-IN AT WORK' "$tmp/all" || wrong "after those that fail: $(cat "$tmp/all")"
 
+# --- query ---------------------------------------------------------------------------------------
+# A limit is one on memory: with one thread, four and eight, which grow their tables until it is met.
+for threads in 1 4 8; do
+    "$examples/query" $threads 256 >"$tmp/query" || wrong "query $threads ends with $?"
+    printf 'few: Success; many: Cannot allocate memory; again: Success\nagain: %d groups of 1000000 rows\n' $((threads * 100)) |
+        diff - "$tmp/query" >"$tmp/diff"
+    grep -q '^<' "$tmp/diff" && wrong "query $threads: $(cat "$tmp/query")"
+    tail -n 1 "$tmp/query"
+    awk '$7 == "second;" { said = 1; bad = $8 < 128 || $13 > 1.15 || $17 > 16 } END { exit bad || !said }' "$tmp/query" ||
+        wrong "query $threads has more memory than its limit, or gives it not back"
+done
+
 # --- huge pages ----------------------------------------------------------------------------------
 "$examples/huge_pages" >"$tmp/huge" || wrong "huge_pages ends with $?"
 chunks=$(sed -n 's/^\([0-9]*\) chunks.*/\1/p' "$tmp/huge")

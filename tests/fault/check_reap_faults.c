@@ -12,6 +12,8 @@ void *__real_chunk_alloc(size_t size, size_t *got, bool *zeroed);
 bool __real_chunk_resize(void *chunk, size_t size, size_t *got);
 void *__wrap_chunk_alloc(size_t size, size_t *got, bool *zeroed);
 bool __wrap_chunk_resize(void *chunk, size_t size, size_t *got);
+void *__real_chunk_move(void *chunk, size_t size, size_t *got);
+void *__wrap_chunk_move(void *chunk, size_t size, size_t *got);
 
 static bool fails(void)
 {
@@ -31,6 +33,11 @@ bool __wrap_chunk_resize(void *chunk, size_t size, size_t *got)
 {
     if (!fails()) return __real_chunk_resize(chunk, size, got);
     return __real_chunk_resize(chunk, 0, got) && false;
+}
+
+void *__wrap_chunk_move(void *chunk, size_t size, size_t *got)
+{
+    return fails() ? NULL : __real_chunk_move(chunk, size, got);
 }
 
 static void nothing(void *arg) { (void)arg; }

@@ -58,6 +58,33 @@ TEST(a_large_object_that_cannot_move_stays)
     ck_assert_uint_eq(arena_held().now, 0);
 }
 
+/* A span that outgrows an arena is lifted, and then moved. Whichever the OS refuses: its bytes are there,
+ * nobody looks for it elsewhere, and what may be another's by now is not unmapped. */
+TEST(a_span_that_cannot_be_lifted_is_copied, .times = 3)
+{
+    bool clean;
+    struct superblock *span = arena_take_span(40, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    char *object = slot_start(span), *moved;
+    fill(object, 40 * SUPERBLOCK);
+    size_t held = arena_held().now;
+    static const struct fault_plan plans[] = {{.calls = ADVICE, .times = -1ul},
+                                              {.calls = MOVES, .times = -1ul},
+                                              {.calls = MOVES, .after = 1, .times = -1ul}};
+    faults_plan(plans[_i]);
+    ck_assert_ptr_null(arena_lift_span(span, 9 * MIB));
+    ck_assert_uint_eq(faults_injected(), 1);
+    ck_assert(is_filled(object, 40 * SUPERBLOCK));
+    ck_assert_uint_eq(arena_held().now, held);
+    ck_assert(large_starts_at(pagemap_find(object), object));
+    faults_plan(plans[_i]);
+    ck_assert_ptr_nonnull(moved = large_move(pagemap_find(object), object, 9 * MIB));
+    ck_assert(is_filled(moved, 40 * SUPERBLOCK));
+    refuse(0);
+    large_free(pagemap_find(moved), moved);
+    arena_purge(0);
+    ck_assert_uint_eq(arena_held().now, 0);
+}
+
 /* What grows is copied then, and what shrinks stays. */
 TEST(realloc_does_without_mremap, .apart = true)
 {

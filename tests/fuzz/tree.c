@@ -328,15 +328,33 @@ void do_adopt(const struct record *rec)
 
 /* --- entering -------------------------------------------------------------------------------- */
 
+static void enter_heap(const struct record *rec)
+{
+    if (me->entered_depth == ENTERED) return;
+    void *none = NULL;
+    SAY("reapEnter(NULL);");
+    me->entered[me->entered_depth++] = NONE;
+    errno = MY_ERRNO;
+    reapEnter(rec->extra & 1 ? NULL : &none);
+    CHECK(ERRNO_STAYS, "reapEnter(NULL) has set errno to %d", errno);
+    do_entered(rec);
+}
+
+/* A reap, or the heap. */
 void do_enter(const struct record *rec)
 {
+    if (rec->extra % 8 < 2) {
+        enter_heap(rec);
+        return;
+    }
     struct node *node = node_of(rec);
     if (!node || node->is_public || me->entered_depth == ENTERED) return;
     int reap = index_of(node);
     bool innermost = me->entered_depth && me->entered[me->entered_depth - 1] == reap;
     if (node->entered && !innermost) return;
     for (unsigned i = 0; node->shared && !innermost && i < me->entered_depth; i++)
-        if (me->nodes[me->entered[i]].shared) return; /* in one shared reap at a time */
+        if (me->entered[i] != NONE && me->nodes[me->entered[i]].shared)
+            return; /* in one shared reap at a time */
     if (any_going(reap)) return;
     bool quietly = FUZZ_SANITIZED || rec->extra & 1; /* no line among those of the sanitizer */
     SAY("%s(&r[%d]);", quietly ? "reapEnterQuietly" : "reapEnter", reap);
@@ -354,7 +372,8 @@ void do_enter(const struct record *rec)
 void do_entered(const struct record *rec)
 {
     (void)rec;
-    void *expected = me->entered_depth ? me->nodes[me->entered[me->entered_depth - 1]].handle : NULL;
+    int innermost = me->entered_depth ? me->entered[me->entered_depth - 1] : NONE;
+    void *expected = innermost != NONE ? me->nodes[innermost].handle : NULL;
     CHECK(reapEntered() == expected, "reapEntered is %p for %p", reapEntered(), expected);
 }
 
@@ -362,7 +381,8 @@ void do_leave(const struct record *rec)
 {
     if (!me->entered_depth) return;
     SAY("reapLeave();");
-    me->nodes[me->entered[--me->entered_depth]].entered--;
+    int left = me->entered[--me->entered_depth];
+    if (left != NONE) me->nodes[left].entered--;
     reapLeave();
     do_entered(rec);
 }

@@ -90,6 +90,18 @@ static void two_entered(void)
     reapEnter(&other);
 }
 
+static void heap_entered(void)
+{
+    entered();
+    reapEnter(NULL);
+}
+
+static void heap_left(void)
+{
+    reapEnter(NULL);
+    reapLeave();
+}
+
 static void shared_entered(void)
 {
     other = new_shared_reap();
@@ -128,6 +140,10 @@ static const struct misuse cases[] = {
     CASE("entered_destroyed", ANY, NULL, entered, destroy, "reapDestroy", "reap is entered"),
     CASE("entered_again", ORDINARY, NULL, two_entered, enter, "reapEnter",
          "reap is entered, and not the innermost"),
+    CASE("entered_below_heap", ORDINARY, NULL, heap_entered, enter, "reapEnter",
+         "reap is entered, and not the innermost"),
+    CASE("destroyed_below_heap", ANY, NULL, heap_entered, destroy, "reapDestroy", "reap is entered"),
+    CASE("leave_without_heap", ANY, NULL, heap_left, reapLeave, "reapLeave", "no reap is entered"),
     CASE("entered_shared", ORDINARY, NULL, shared_entered, enter_other, "reapEnter",
          "a shared reap is entered, and not this one innermost"),
     CASE("leave_without_enter", ANY, NULL, left, reapLeave, "reapLeave", "no reap is entered"),

@@ -7,6 +7,8 @@
 #include "base/options.h"
 #include "os/pages.h"
 
+#include <sys/mman.h>
+
 static void assert_mapped(struct arena *arena, size_t size, enum superblock_kind kind)
 {
     ck_assert_ptr_nonnull(arena);
@@ -155,6 +157,71 @@ TEST(mappings_are_resized_and_keep_their_contents)
     ck_assert(!arena_remap_large(arena, 200 * MIB, false)); /* never beyond its last 4 MiB in place */
     assert_mapped(arena, size, SLOT_SPAN);
     arena_unmap_large(arena);
+}
+
+/* It leaves clean slots, and the mapping can move again. The span lies over two arenas, or within one. */
+TEST(a_span_that_outgrows_an_arena_takes_its_pages_along, .times = 2)
+{
+    unsigned n = _i == 0 ? 40 : 80;
+    bool clean;
+    struct superblock *span = arena_take_span(n, 1, SLOT_SPAN_CHUNK, ARENA_SPAN, &clean);
+    char *old = slot_start(span), *now;
+    size_t bytes = n * (size_t)SUPERBLOCK, size = 9 * MIB + 100;
+    fill(old, bytes);
+    size_t held = arena_held().now, unused = arena_held().unused, returned = arena_held().returned;
+    ck_assert_ptr_nonnull(now = large_move(pagemap_find(old), old, size));
+    assert_mapped(pagemap_find(now), size, SLOT_SPAN_CHUNK);
+    ck_assert(is_filled(now, bytes) && all_bytes(now + bytes, size - bytes, 0));
+    ck_assert(all_bytes(old, bytes, 0)); /* moved, and not copied */
+    ck_assert_uint_eq(arena_held().now, held + align_up(size, PAGE) - bytes);
+    ck_assert_uint_eq(arena_held().unused, unused);
+    ck_assert_uint_eq(arena_held().returned, returned);
+    ck_assert(!large_starts_at(pagemap_find(old), old));
+
+    struct superblock *again = arena_take_span(n, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    ck_assert(clean && slot_start(again) == old);
+    fill(now, size);
+    ck_assert_ptr_nonnull(now = large_move(pagemap_find(now), now, 70 * MIB));
+    ck_assert(is_filled(now, size));
+    large_free(pagemap_find(now), now);
+    arena_give_span(again);
+    arena_purge(0);
+    ck_assert_uint_eq(arena_held().now, 0);
+    ck_assert_uint_eq(arenas.mapped, 0);
+}
+
+/* The kernel would unlock what is around it. */
+TEST(a_locked_span_is_copied)
+{
+    bool clean;
+    struct superblock *span = arena_take_span(40, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    char *old = slot_start(span), *now;
+    fill(old, 40 * SUPERBLOCK);
+    char *around = pagemap_find(old)->base;
+    needs(mlock(around, ARENA) == 0, "4 MiB of memory may not be locked");
+    ck_assert_ptr_nonnull(now = large_move(pagemap_find(old), old, 9 * MIB));
+    ck_assert(is_filled(now, 40 * SUPERBLOCK) && is_filled(old, 40 * SUPERBLOCK));
+    ck_assert(!pages_purge(old, SUPERBLOCK)); /* it is locked still */
+    munlock(around, ARENA);
+    large_free(pagemap_find(now), now);
+}
+
+/* Unused memory is given back at once, down to a number of bytes, or as much as is told. */
+TEST(unused_memory_goes_down_to_a_bound)
+{
+    bool clean;
+    struct superblock *used = arena_take_span(1, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    struct superblock *span = arena_take_span(48, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    arena_give_span(span);
+    size_t unused = arena_held().unused;
+    ck_assert_uint_eq(unused, 48 * SUPERBLOCK);
+    arena_purge_unused(unused, SIZE_MAX);
+    ck_assert_uint_eq(arena_held().unused, unused);
+    arena_purge_unused(MIB, MIB);
+    ck_assert_uint_eq(arena_held().unused, unused - MIB);
+    arena_purge_unused(MIB, SIZE_MAX);
+    ck_assert_uint_eq(arena_held().unused, MIB);
+    arena_give_span(used);
 }
 
 /* A program may shrink what it has, and then do nothing more. */

@@ -65,7 +65,8 @@ TEST(a_program_that_has_grown_gets_them_for_small_objects)
 {
     allocate_all("purge_ms=0");
     ck_assert(is_told_no(blocks[0]));
-    ck_assert(is_told_no(blocks[BLOCKS / 2]));
+    ck_assert(is_told_no(blocks[BLOCKS / 4]));
+    ck_assert(is_told_yes(blocks[BLOCKS / 2]));
     void *last = blocks[BLOCKS - 1];
     ck_assert(is_told_yes(last));
 
@@ -101,15 +102,19 @@ TEST(chunks_of_reaps_have_arenas_without_them)
     ck_assert(is_told_yes(blocks[BLOCKS - 1]));
 }
 
-TEST(a_class_has_them_from_its_second_superblock_on)
+/* Of a class that has 20 blocks a superblock. */
+TEST(a_class_has_them_from_its_ninth_superblock_on)
 {
     enum { OTHER = 3000 };
     allocate_all(NULL);
-    void *block = hoard_malloc(OTHER);
-    const struct superblock *first = superblock_of(block);
-    ck_assert(is_told_no(block));
-    while (superblock_of(block) == first) block = hoard_malloc(OTHER);
-    ck_assert(is_told_yes(block));
+    for (unsigned superblocks = 0; superblocks < 9;) {
+        static const struct superblock *last;
+        void *block = hoard_malloc(OTHER);
+        if (superblock_of(block) == last) continue;
+        last = superblock_of(block);
+        superblocks++;
+        ck_assert(superblocks < 9 ? is_told_no(block) : is_told_yes(block));
+    }
 }
 
 /* Of so many arenas, one after the other, those with huge pages. After a slow one an arena has no more. */
@@ -157,6 +162,20 @@ static unsigned told_yes(unsigned n)
         yes += is_told_yes(block);
     }
     return yes;
+}
+
+/* Arenas are made for one and for what follows. */
+TEST(an_object_that_may_be_sparse_takes_them_from_its_own_arena)
+{
+    allocate_all(NULL);
+    unsigned before_huge = 0;
+    for (unsigned i = 0; i < 64; i++) {
+        const char *object = hoard_malloc(MIB);
+        ck_assert(!is_told_yes(object));
+        before_huge += i >= 32 && is_told_yes(object + ARENA); /* all older arenas are used */
+    }
+    ck_assert_uint_ge(before_huge, 10);
+    ck_assert(is_told_yes(blocks[BLOCKS - 1]));
 }
 
 /* Arenas are made up to 16 at a time: what is left of these loses them too. */

@@ -225,6 +225,93 @@ CASE(they_nest)
     reapFreeAll(&outer);
 }
 
+/* What must outlive the reap comes from the heap, whatever else is in it. */
+CASE(the_heap_within)
+{
+    void *none = NULL, *kept, *object;
+    reapEnter(&reap);
+    object = OPAQUE(malloc(100));
+    reapEnter(NULL);
+    EXPECT(reapEntered() == NULL);
+    ON_HEAP(kept = OPAQUE(malloc(100)));
+    object = OPAQUE(realloc(object, 1000)); /* it stays with its owner */
+    IN_REAP(object);
+    free(object);
+    reapEnter(&none);
+    ON_HEAP(object = OPAQUE(strdup("text")));
+    free(object);
+    reapLeave();
+    ON_HEAP(object = OPAQUE(calloc(1, 3000000)));
+    free(object);
+    reapLeave();
+    IN_REAP(OPAQUE(malloc(100)));
+    reapLeave();
+    reapFreeAll(&reap);
+    EXPECT(malloc_usable_size(kept) >= 100);
+    free(kept);
+}
+
+/* Enters and leaves four reaps and the heap at random, beside a stack that says which is innermost. The child
+ * of a fork is in all that its parent is in. */
+enum { STACKED = 24, HEAP = 4, STEPS = 20000 };
+static void *mixed[HEAP + 1]; /* the last one stays NULL: the heap; the one before is shared */
+
+static bool is_allowed(const int *stack, unsigned depth, int what)
+{
+    if (what == HEAP || (depth > 0 && stack[depth - 1] == what)) return true;
+    for (unsigned i = 0; i < depth; i++)
+        if (stack[i] == what) return false;
+    return true;
+}
+
+static void leave_all(const int *stack, unsigned depth)
+{
+    for (; depth > 0; depth--) {
+        EXPECT(owner_of(OPAQUE(malloc(10))) == mixed[stack[depth - 1]]);
+        reapLeave();
+    }
+    ON_HEAP(OPAQUE(malloc(10)));
+}
+
+static void fork_within(const int *stack, unsigned depth)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        leave_all(stack, depth);
+        for (int i = 0; i < HEAP; i++) reapDestroy(&mixed[i]); /* the child knows that it is in none */
+        _exit(expect_status());
+    }
+    EXPECT(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
+CASE(they_nest_with_the_heap)
+{
+    struct reap_options options = {.size = sizeof options, .flags = REAP_SHARED};
+    int stack[STACKED];
+    unsigned depth = 0, chance = 1;
+    for (int i = 0; i < HEAP - 1; i++) reapCreate(&mixed[i], NULL);
+    EXPECT(reapCreateWith(&mixed[HEAP - 1], NULL, &options) == 0);
+    for (int step = 0; step < STEPS; step++) {
+        chance = chance * 1103515245 + 12345;
+        int what = (int)(chance >> 16) % (HEAP + 3);
+        if (what > HEAP || depth == STACKED) {
+            if (depth == 0) continue;
+            reapLeave();
+            depth--;
+        } else if (is_allowed(stack, depth, what)) {
+            reapEnter(&mixed[what]);
+            stack[depth++] = what;
+        }
+        void *innermost = depth > 0 ? mixed[stack[depth - 1]] : NULL, *object = OPAQUE(malloc(10));
+        EXPECT(reapEntered() == innermost && owner_of(object) == innermost);
+        free(object);
+        if (step % (STEPS / 20) == 0) fork_within(stack, depth);
+    }
+    leave_all(stack, depth);
+    for (int i = 0; i < HEAP; i++) reapDestroy(&mixed[i]);
+}
+
 static void *elsewhere(void *arg)
 {
     void *mine, *object = OPAQUE(malloc(100));

@@ -57,6 +57,22 @@ static void nested(unsigned flags)
     reapDestroy(&inner);
 }
 
+/* The heap is no reap, and whose malloc is, does not matter: no line, and errno stays. */
+static void the_heap(void)
+{
+    void *none = NULL;
+    reapEnterQuietly(&reap);
+    errno = 0;
+    reapEnter(NULL);
+    reapEnter(&none);
+    EXPECT(errno == 0 && reapEntered() == NULL);
+    reapLeave();
+    EXPECT(reapEntered() == NULL);
+    reapLeave();
+    EXPECT(reapEntered() == reap);
+    reapLeave();
+}
+
 /* A source's functions are in no reap. */
 static void *take(size_t size, void *arg)
 {
@@ -90,6 +106,7 @@ int main(int argc, char **argv)
     EXPECT(reapEntered() == NULL);
     nested(0);
     nested(REAP_SHARED);
+    the_heap();
     source();
     enter(reapEnterQuietly, "reapEnterQuietly");
     enter(reapEnter, "reapEnter");

@@ -106,6 +106,21 @@ TEST(moves_and_resizes_keep_contents)
     ck_assert_int_eq(errno, 99);
 }
 
+TEST(what_is_lifted_leaves_zeros)
+{
+    char *from = pages_map(8 * PAGE, PAGE);
+    memset(from, 7, 8 * PAGE);
+    errno = 99;
+    char *lifted = pages_lift(from + 2 * PAGE, 4 * PAGE);
+    needs(lifted != NULL, "Linux before 5.7");
+    ck_assert_int_eq(errno, 99);
+    ck_assert(all_bytes(lifted, 4 * PAGE, 7) && all_bytes(from, 2 * PAGE, 7));
+    ck_assert(all_bytes(from + 2 * PAGE, 4 * PAGE, 0) && all_bytes(from + 6 * PAGE, 2 * PAGE, 7));
+    pages_unmap(lifted, 4 * PAGE);
+    ck_assert_ptr_null(pages_lift(from + 1, PAGE)); /* a refusal is told */
+    ck_assert_int_eq(errno, 99);
+}
+
 TEST(metadata_is_zero_aligned_and_apart)
 {
     enum { N = 3000 };

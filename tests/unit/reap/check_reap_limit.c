@@ -397,6 +397,28 @@ static void *take_and_give(void *arg)
     return NULL;
 }
 
+/* It would be added to what the limit allows. Without one it waits for the program to want it again. */
+TEST(what_large_objects_free_below_a_limit_goes_back, .modes = ORDINARY, .times = 2)
+{
+    enum { OBJECTS = 12, BYTES = 5 << 20, UNUSED = 4 << 20 };
+    void *objects[OBJECTS];
+    needs(!apart_on, "all objects are watched");
+    ck_assert_int_eq(reapSetLimit(&reap, _i == 0 ? 64 << 20 : 0), 0);
+    for (unsigned i = 0; i < OBJECTS; i++) ck_assert_ptr_nonnull(objects[i] = reapMalloc(&reap, BYTES));
+    for (unsigned i = 0; i < OBJECTS; i += 2) {
+        reapFree(&reap, objects[i]);
+        if (_i == 0) ck_assert_uint_le(arena_held().unused, UNUSED);
+    }
+    for (unsigned i = 1; i < OBJECTS; i += 2)
+        ck_assert_ptr_nonnull(objects[i] = reapRealloc(&reap, objects[i], BYTES / 8));
+    if (_i == 0)
+        ck_assert_uint_le(arena_held().unused, UNUSED);
+    else
+        ck_assert_uint_gt(arena_held().unused, UNUSED);
+    reapFreeAll(&reap);
+    ck_assert_int_eq(reapSetLimit(&reap, 0), 0);
+}
+
 TEST(threads_share_a_limit)
 {
     ck_assert_int_eq(reapSetLimit(&reap, LIMIT / 8), 0);

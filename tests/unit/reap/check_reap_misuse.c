@@ -67,7 +67,7 @@ enum { TAKES_NULL = 1, BELIEVES = 2, READS = 4, NEEDS_NONE = 8 };
     ROW(reapVappendf, 0, vappend_in(reap, &builder, "text"))                                                 \
     ROW(reapExtend, 0, reapExtend(reap, &builder, 10))                                                       \
     ROW(reapFinish, 0, reapFinish(reap, &builder))                                                           \
-    ROW(reapEnterQuietly, 0, reapEnterQuietly(reap))                                                         \
+    ROW(reapEnterQuietly, TAKES_NULL | NEEDS_NONE, reapEnterQuietly(reap))                                   \
     ROW(reapParent, 0, reapParent(reap))                                                                     \
     ROW(reapTrim, 0, reapTrim(reap, 0))                                                                      \
     ROW(reapSetName, 0, reapSetName(reap, "name"))                                                           \
@@ -84,7 +84,7 @@ enum { TAKES_NULL = 1, BELIEVES = 2, READS = 4, NEEDS_NONE = 8 };
     ROW(reapMove, 0, reapMove(reapMalloc(&other, 10), &other, reap))                                         \
     ROW(reapAdopt, 0, reapAdopt(reap, &other))                                                               \
     ROW(reapAdopt, TAKES_NULL | NEEDS_NONE, reapAdopt(&other, reap))                                         \
-    ROW(reapEnter, 0, reapEnter(reap))                                                                       \
+    ROW(reapEnter, TAKES_NULL | NEEDS_NONE, reapEnter(reap))                                                 \
     ROW(reapSetLimit, 0, reapSetLimit(reap, 1000))                                                           \
     ROW(reapOnLimit, 0, reapOnLimit(reap, NULL, NULL))                                                       \
     ROW(reapFreeAll, 0, reapFreeAll(reap))                                                                   \

@@ -407,6 +407,11 @@ CASE(test_allocator_takes)
     vector<int> numbers(100, 7);
     EXPECT(is_in(numbers.data(), outer));
     {
+        reap::scope in_heap(nullptr);
+        vector<int> kept(100, 7);
+        EXPECT(reapEntered() == nullptr && reapOf(kept.data(), &owner) == -1);
+    }
+    {
         reap::scope in_inner(inner.handle());
         string text(100, 't');
         map table = fill();

@@ -164,6 +164,48 @@ TEST(large_objects_have_chunks_of_their_own, .modes = ORDINARY)
     ck_assert_uint_eq(stats().peak_chunk_bytes >= 5000000, 1);
 }
 
+/* Its pages move with the chunk's header, among other large objects that lie before and behind it in the
+ * reap's list. */
+static int count_large(void *object, size_t size, void *sum)
+{
+    (void)object;
+    *(size_t *)sum += size;
+    return 0;
+}
+
+TEST(large_objects_move_as_they_grow)
+{
+    enum { STEPS = 7 };
+    size_t least = (size_t)3 << 20, size = least;
+    char *before = reapMalloc(&reap, 100000), *grown = reapMalloc(&reap, size),
+         *behind = reapMalloc(&reap, 200000);
+    memset(before, 1, 100000);
+    memset(behind, 3, 200000);
+    memset(grown, 2, size);
+    for (unsigned i = 0; i < STEPS; i++, size = size * 3 / 2) {
+        void *owner;
+        size_t sum = 0;
+        ck_assert_ptr_nonnull(grown = reapRealloc(&reap, grown, size * 3 / 2));
+        ck_assert(all_bytes(grown, size, 2));
+        memset(grown + size, 2, size * 3 / 2 - size);
+        ck_assert(reapOf(grown + size, &owner) == 0 && owner == reap);
+        reapWalk(&reap, count_large, &sum);
+        ck_assert_uint_eq(sum, 100000 + 200000 + reapUsableSize(grown));
+        ck_assert_uint_eq(stats().live_bytes, sum);
+        ck_assert_uint_ge(stats().chunk_bytes, sum);
+        if (i == 3) {
+            reapFree(&reap, before);
+            before = reapMalloc(&reap, 100000);
+            memset(before, 1, 100000);
+        }
+    }
+    ck_assert(all_bytes(before, 100000, 1) && all_bytes(behind, 200000, 3));
+    reapFree(&reap, grown);
+    ck_assert_uint_eq(stats().live_bytes, 300000);
+    reapFree(&reap, before);
+    reapFree(&reap, behind);
+}
+
 TEST(strings)
 {
     char long_text[1000];
