@@ -253,17 +253,21 @@ class Progress:
             sys.stderr.flush()
 
 
+def order(contestants, first):
+    """Of a round: another one by chance each time, since what one leaves behind helps or harms the next, as huge pages that
+    the host has ready. The first of all rounds begins with ours, whose sum counts."""
+    return contestants if first else random.sample(contestants, len(contestants))
+
+
 def measure(build, work, rounds=None):
-    """Each round runs every contestant on every case once, in another order: what one leaves behind helps or harms the
-    next, as huge pages that the host has ready. A peer that fails does not run that case again. An interrupt ends it early:
-    there are tables of what was run by then."""
-    shuffled = random.Random(1)
+    """Each round runs every contestant on every case once. A peer that fails does not run that case again. An interrupt ends
+    it early: there are tables of what was run by then."""
     contestants, rounds = work.contestants, rounds or work.rounds
     progress = Progress(rounds * len(work.cases) * len(contestants))
     try:
         for number in range(rounds):
             for case in work.cases:
-                for contestant in shuffled.sample(contestants, len(contestants)):
+                for contestant in order(contestants, number == 0):
                     progress.step(f"round {number + 1}  {case.label} on {contestant.name}")
                     if not contestant.failed(case):
                         measure_one(build, contestant, case, work)

@@ -22,6 +22,7 @@ Without a name all of these are tried:
   packages    Debian's packages: built with their tests, lintian, installed on another fresh system; debian/tests there
   trixie      Debian 13 with its gcc: --enable-werror, make check
   trixie-clang  the same with clang alone
+  aarch64     make check-aarch64: built for aarch64, tested under qemu-user
 USAGE
 }
 
@@ -29,14 +30,14 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 work=/var/tmp/reap-chroots
 keep=
 systems=
-all='bare clang no-apache lto lto-clang hosts tools bootstrap packages trixie trixie-clang'
+all='bare clang no-apache lto lto-clang hosts tools bootstrap packages trixie trixie-clang aarch64'
 mirror=${REAP_MIRROR:-http://deb.debian.org/debian}
 while [ $# != 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
         --work) [ $# -gt 1 ] || { echo "chroots: --work wants a directory" >&2; exit 2; }; work=$2; shift ;;
         --keep) keep=yes ;;
-        bare | clang | no-apache | lto | lto-clang | hosts | tools | bootstrap | packages | trixie | trixie-clang)
+        bare | clang | no-apache | lto | lto-clang | hosts | tools | bootstrap | packages | trixie | trixie-clang | aarch64)
             systems="$systems $1" ;;
         *) echo "chroots: unknown argument '$1'; --help tells what there is" >&2; exit 2 ;;
     esac
@@ -48,7 +49,6 @@ for tool in mmdebstrap git unshare; do
     command -v $tool >/dev/null || { echo "chroots: $tool is not here (Debian: mmdebstrap git util-linux)" >&2; exit 2; }
 done
 mkdir -p "$work/archives/partial" "$work/logs" && work=$(cd "$work" && pwd) || exit 2
-source_commit=$(git -C "$here" rev-parse --short HEAD) || exit 2
 
 # --- a system ------------------------------------------------------------------------------------------
 # The mounts are those of a process namespace: they end with the command, whatever becomes of it.
@@ -270,10 +270,19 @@ trixie() {
     configured "--enable-werror CC=$compiler" && step make "make -s -C build -j$(nproc)" && no_warnings && tested
 }
 
+aarch64() {
+    system gcc libc6-dev make gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user python3 $autotools || return
+    within "dpkg --add-architecture arm64"
+    installs check:arm64 || { wrong "check:arm64"; return; }
+    configured "" && step "make check-aarch64" "make -s -C build check-aarch64" || return
+    echo "$name: $(grep -c '^passed: ' "$log") passed"
+}
+
 for name in $systems; do
     log=$work/logs/$name
     : >"$log"
     began=$(date +%s)
+    source_commit=$(git -C "$here" rev-parse --short HEAD) || exit 2
     before=$bad
     bad=0
     case $name in

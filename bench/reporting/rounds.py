@@ -182,12 +182,9 @@ def run_one(block, contestant):
 
 
 def run_round(store, block, show, until, once=run_one):
-    """Each contestant once, another one first each time; what has run is kept at once. Ends early if it takes longer
-    than there is time."""
-    who = block.running()
-    turn = block.complete() % max(len(who), 1)
+    """Each contestant once; what has run is kept at once. Ends early if it takes longer than there is time."""
     round_ = store.begin(*block.key, time.time())
-    for contestant in who[turn:] + who[:turn]:
+    for contestant in contest.order(block.running(), not block.rounds):
         if time.monotonic() > until:
             break
         show(block, contestant)

@@ -79,7 +79,7 @@ extern HIDDEN struct arena_guesses arena_guesses;
 static ALWAYS_INLINE struct superblock *arena_guess(const void *pointer)
 {
     uintptr_t address = (uintptr_t)pointer;
-    uintptr_t slot = address >> (SUPERBLOCK_SHIFT - 6) & (ARENA_SLOTS - 1) << 6; /* of 64 bytes each */
+    uintptr_t slot = address >> (SUPERBLOCK_SHIFT - 7) & (ARENA_SLOTS - 1) << 7; /* of 128 bytes each */
     intptr_t offset = atomic_load_explicit(
         &arena_guesses.offset[address >> PAGEMAP_SHIFT & (ARENA_GUESSES - 1)], memory_order_relaxed);
     return (struct superblock *)((char *)arena_guesses.none + offset + slot);
@@ -197,8 +197,8 @@ static inline void *arena_stub(struct arena *arena, const struct superblock *sb,
  * ENOMEM. */
 struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind, bool *clean);
 
-/* Makes a mapping of size bytes of which a span of n slots is the beginning: its memory moves, and the span
- * is given back. NULL: the OS refused, or no memory; the span is as it was. */
+/* Makes a mapping of size bytes of which a span is the beginning: its memory moves, and the span
+ * is given back. NULL: the OS refused, no memory, or no rseq; the span is as it was. */
 struct arena *arena_lift_span(struct superblock *first, size_t size);
 
 /* Ends a mapping. One of up to ARENA_SPAN_MAX bytes becomes arenas with dirty slots. */

@@ -300,14 +300,10 @@ void arena_give_span(struct superblock *first)
 void arena_give_lifted(struct superblock *first)
 {
     struct arena *arena = arena_of_slot(first);
-    struct piece piece = piece_at(arena, (unsigned)(first - arena->slots), arena_span(first));
+    unsigned i = (unsigned)(first - arena->slots), n = arena_span(first);
     free_descriptor(first);
-    while (piece.left != 0) {
-        struct piece this = piece;
-        piece_next(&piece);
-        atomic_fetch_and(&this.arena->heads, ~piece_mask(&this));
-        arena_release(this.arena, piece_mask(&this));
-    }
+    atomic_fetch_and(&arena->heads, ~((uint64_t)1 << i));
+    arena_unclaim(piece_at(arena, i, n), 0);
 }
 
 bool arena_resize(struct superblock *first, unsigned n, int more)

@@ -218,7 +218,7 @@ struct superblock *arena_slot_set(struct arena *arena, unsigned i, enum superblo
         arena->stubs[i * ARENA_STUBS].block = start;
         start = (char *)&arena->stubs[i * ARENA_STUBS];
     }
-    slot->origin = start - BLOCK_BIAS;
+    slot->free_origin = slot->origin = start - BLOCK_BIAS;
     __atomic_store_n(&slot->kind, (uint8_t)kind, __ATOMIC_RELEASE);
     slot->word = n;
     if (arena->mapping == 0) atomic_fetch_or(&arena->heads, (uint64_t)1 << i);

@@ -3,6 +3,7 @@
 #include "arena/huge_pages.h"
 #include "arena/reclaim.h"
 #include "os/pages.h"
+#include "os/rseq.h"
 
 #include <errno.h>
 #include <string.h>
@@ -46,30 +47,35 @@ static bool lift_pages(char *from, size_t bytes, char *place, size_t size)
     return false;
 }
 
+static struct arena *lift_span(struct superblock *first, size_t bytes, size_t size)
+{
+    enum superblock_kind kind = (enum superblock_kind)first->kind;
+    struct arena *arena = arena_create(size, ARENA);
+    if (arena == NULL) return NULL;
+    char *place = arena->base;
+    pagemap_clear(place, size, arena); /* where the move fails, it may be unmapped, and another's */
+    if (!lift_pages(slot_start(first), bytes, place, size)) {
+        arena_forget(arena, size);
+        return NULL;
+    }
+    pagemap_enter(place, size, arena); /* does not fail: the leaves are there */
+    arena_set_mapping(arena, size);
+    arena_count_held(size - bytes, 0);
+    arena_slot_set(arena, 0, kind, 1);
+    arena_give_lifted(first);
+    arena_advise_mapping(arena, size);
+    return arena;
+}
+
+/* Where there is no rseq an emulator may be below, and qemu-user takes what was lifted for unmapped. */
 struct arena *arena_lift_span(struct superblock *first, size_t size)
 {
     size_t bytes = arena_span(first) * (size_t)SUPERBLOCK;
-    enum superblock_kind kind = (enum superblock_kind)first->kind;
     size = align_up(size, PAGE);
-    ASSERT(size > bytes && (kind == SLOT_SPAN || kind == SLOT_SPAN_CHUNK));
-    if (!arena_make_room(size - bytes)) return NULL;
+    ASSERT(size > bytes && (first->kind == SLOT_SPAN || first->kind == SLOT_SPAN_CHUNK));
+    if (cpu.ids == 0 || !arena_make_room(size - bytes)) return NULL;
     gate_enter(&arenas.gate);
-    struct arena *arena = arena_create(size, ARENA);
-    char *place = arena != NULL ? arena->base : NULL;
-    if (arena != NULL)
-        pagemap_clear(place, size, arena); /* where the move fails, it may be unmapped, and another's */
-    if (arena != NULL && !lift_pages(slot_start(first), bytes, place, size)) {
-        arena_forget(arena, size);
-        arena = NULL;
-    }
-    if (arena != NULL) {
-        pagemap_enter(place, size, arena); /* does not fail: the leaves are there */
-        arena_set_mapping(arena, size);
-        arena_count_held(size - bytes, 0);
-        arena_slot_set(arena, 0, kind, 1);
-        arena_give_lifted(first);
-        arena_advise_mapping(arena, size);
-    }
+    struct arena *arena = lift_span(first, bytes, size);
     gate_leave(&arenas.gate);
     if (arena != NULL) arena_note_wanted();
     return arena;

@@ -2,7 +2,7 @@
 /* superblock.h: one superblock, no policy.
  *
  * A superblock is blocks of one size class: in one slot of 64 KiB, or, if it is wide, in several. Its
- * descriptor, one cache line, lies apart from it (arena.h), where no overflow of a block reaches it.
+ * descriptor, two cache lines, lies apart from it (arena.h), where no overflow of a block reaches it.
  *
  *     number 8          72                                  carve
  *     | block | block | free: link,cookie | block | ... | not yet carved |
@@ -88,26 +88,29 @@ union superblock_role {
     uint64_t bits;
 };
 
+/* Two lines of the cache. Each malloc of the owner writes the first, so a free by another thread, which needs
+ * only what free looks up, would wait for it: that is in the second, which is seldom written. */
 struct superblock {
     /* changed by the owner */
     uint64_t word;
     char *origin; /* BLOCK_BIAS before the first block, or stub */
     /* changed by remote frees */
     _Atomic uint64_t pending;
-    /* under the heap's lock */
+    /* under the heap's lock; `queued` is atomic */
     struct list_node link;
     struct superblock *queued_next; /* on a heap's list of queued superblocks */
-    union superblock_role role;
+    uint8_t group;
+    _Atomic uint8_t queued;
+    /* what free looks up */
+    _Alignas(64) union superblock_role role;
     /* constant while the superblock serves one class */
     uint32_t inverse; /* sizeclass.inverse; 0, which no pointer passes, where free must find no blocks */
     uint8_t class;
-    uint8_t kind; /* enum superblock_kind */
-    /* under the heap's lock; `queued` is atomic */
-    uint8_t group;
-    _Atomic uint8_t queued;
+    uint8_t kind;      /* enum superblock_kind */
+    char *free_origin; /* is origin */
 };
 
-_Static_assert(sizeof(struct superblock) == 64, "a descriptor is one cache line");
+_Static_assert(sizeof(struct superblock) == 128, "a descriptor is two cache lines");
 
 /* Of a wide block. */
 struct stub {
@@ -147,7 +150,7 @@ static inline unsigned superblock_size_of(unsigned slots) { return (unsigned)__b
 
 static inline uint64_t block_number(const struct superblock *sb, const void *block)
 {
-    return (uint64_t)((const char *)block - sb->origin);
+    return (uint64_t)((const char *)block - sb->free_origin);
 }
 
 /* Returns true if a block has this number, carved or not. */

@@ -46,8 +46,7 @@ void heap_free_slow(struct superblock *sb, void *block)
     if (UNLIKELY(atomic_load_explicit(&heap_queues_are_long, memory_order_relaxed))) heap_empty_queues();
 }
 
-/* Returns true if the block is free. The heap is locked, and visited. The superblock has no owner and is not
- * active for the time of the look. */
+/* Returns true if the block is free. Meanwhile the superblock has no owner and is not active. */
 static bool has_free_block(struct heap *heap, struct superblock *sb, void *block)
 {
     ASSERT(lock_is_mine(&heap->lock) && (cpu.ids == 0 || heap->visited != 0));

@@ -59,8 +59,11 @@ static void *take_memory(size_t alignment, size_t size)
 
 static void give_memory(const struct apart *apart)
 {
-    if (watched && !foreign)
-        sanitizer_show(apart->block, (size_t)(apart->entry.object - apart->block) + apart->entry.room);
+    if (watched && !foreign) { /* defined: free reads the first bytes */
+        size_t size = (size_t)(apart->entry.object - apart->block) + apart->entry.room;
+        sanitizer_show(apart->block, size);
+        sanitizer_use(apart->block, size);
+    }
     if (foreign)
         free(apart->block);
     else

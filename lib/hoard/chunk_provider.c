@@ -71,7 +71,7 @@ void *chunk_move(void *chunk, size_t size, size_t *got)
     return moved;
 }
 
-void chunk_purge(size_t most, size_t bytes) { arena_purge_unused(most, bytes); }
+void chunk_purge(size_t keep, size_t most) { arena_purge_unused(keep, most); }
 
 void chunk_freeze(void)
 {

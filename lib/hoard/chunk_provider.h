@@ -47,8 +47,8 @@ bool chunk_resize(void *chunk, size_t size, size_t *got);
  */
 void *chunk_move(void *chunk, size_t size, size_t *got);
 
-/* Gives unused memory back to the OS while there is more than `most` bytes of it, but at most `bytes`. */
-void chunk_purge(size_t most, size_t bytes);
+/* Gives unused memory back to the OS while there is more than `keep` bytes of it, but at most `most`. */
+void chunk_purge(size_t keep, size_t most);
 
 /* The chunk that holds pointer, and its bytes; NULL if pointer is in no chunk. Takes any value. Of an object
  * that lies apart (apart.h) only the start has a chunk; chunk_around finds it for any pointer into the

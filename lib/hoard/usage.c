@@ -7,10 +7,12 @@
 #include "base/report.h"
 #include "heap/global_heap.h"
 #include "heap/heap.h"
+#include "hoard/reap_hooks.h"
 #include "os/rseq.h"
 
 static void count_classes(struct hoard_class classes[CLASSES])
 {
+    hoard_give_kept_reaps();
     for (unsigned i = 0; i < CLASSES; i++)
         classes[i] = (struct hoard_class){.size = sizeclasses[i].size, .has_chunks = i >= CLASS_CHUNK};
     for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next) {
@@ -30,6 +32,7 @@ static void count_classes(struct hoard_class classes[CLASSES])
 void usage_fill(struct hoard_stats *stats)
 {
     struct hoard_class classes[CLASSES];
+    hoard_give_kept_reaps();
     heap_deliver_all();
     struct arena_held held = arena_held();
     struct heap_totals totals = heap_totals();

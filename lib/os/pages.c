@@ -175,7 +175,7 @@ bool pages_move(void *start, size_t old_size, void *place, size_t new_size)
     return false;
 }
 
-/* From Linux 5.7 on; qemu and Valgrind refuse it. Of a locked range (mlockall) the kernel would unlock all of
+/* From Linux 5.7 on; Valgrind refuses it. Of a locked range (mlockall) the kernel would unlock all of
  * the mapping around it; MADV_COLD, which does little else, tells whether it is one. */
 void *pages_lift(void *start, size_t size)
 {

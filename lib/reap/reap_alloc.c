@@ -211,8 +211,8 @@ enum { UNUSED_LEAST = 4 * 1024 * 1024 /* bytes that may be unused below any limi
 static void give_unused_back(const struct reap *reap, size_t bytes)
 {
     if (bytes <= REAP_LARGE || !(reap->flags & REAP_LIMITED)) return;
-    size_t most = reap_share(reap_share(reap)->limiter)->bytes / 16;
-    chunk_purge(most > UNUSED_LEAST ? most : UNUSED_LEAST, 2 * bytes);
+    size_t keep = reap_share(reap_share(reap)->limiter)->bytes / 16;
+    chunk_purge(keep > UNUSED_LEAST ? keep : UNUSED_LEAST, 2 * bytes);
 }
 
 static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, void *object)

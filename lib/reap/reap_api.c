@@ -10,6 +10,7 @@
 #include "base/report.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
+#include "reap/reap_depot.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
@@ -176,6 +177,7 @@ size_t reapTrim(void **handle, size_t keep)
     struct reap *child = reap_tree_take_cached(&reap->below);
     size_t given = child ? reap_first_chunk(child)->size : 0;
     if (child) reap_chunk_give_back(reap_first_chunk(child));
+    given += reap_depot_trim_own();
     FOR_EACH_PART(part, reap)
     {
         reap_chunk_adopt(part);

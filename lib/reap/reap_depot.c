@@ -2,6 +2,7 @@
 /* reap_depot.c: dead reaps for whoever needs one of their size next. */
 #include "reap/reap_depot.h"
 
+#include "arena/arena.h"
 #include "reap/reap_tree.h"
 
 /* The places of a step's reaps, behind those of smaller ones. */
@@ -13,20 +14,35 @@ static_assert(REAP_STEPS == 4, "each size has a place");
 static struct depot {
     _Alignas(64) struct reap_list guard; /* an empty one, for its lock */
     uint8_t numbers[REAP_STEPS];
+    uint8_t least[REAP_STEPS]; /* the least number since the last look */
     struct reap *dead[PLACES];
 } depots[ROOT_LISTS];
 
 /* The depot that was full, last. */
 static _Atomic(uint8_t) full[REAP_STEPS];
 
+static _Atomic(uint64_t) looked_at; /* the purge before the last look */
+
+static inline unsigned number_in(const struct depot *depot, unsigned step)
+{
+    return __atomic_load_n(&depot->numbers[step], __ATOMIC_RELAXED);
+}
+
+static inline void set_number(struct depot *depot, unsigned step, unsigned number)
+{
+    __atomic_store_n(&depot->numbers[step], (uint8_t)number, __ATOMIC_RELAXED);
+}
+
 /* A fork between these stores of another thread loses a dead reap in the child, and no more. */
 static struct reap *take_dead(struct depot *depot, unsigned step)
 {
     struct reap *reap = NULL;
-    if (__atomic_load_n(&depot->numbers[step], __ATOMIC_RELAXED) == 0) return NULL;
+    if (number_in(depot, step) == 0) return NULL;
     reap_tree_lock(&depot->guard);
     if (LIKELY(depot->numbers[step] > 0)) {
-        unsigned number = --depot->numbers[step];
+        unsigned number = depot->numbers[step] - 1U;
+        set_number(depot, step, number);
+        if (depot->least[step] > number) depot->least[step] = (uint8_t)number;
         atomic_signal_fence(memory_order_seq_cst);
         reap = depot->dead[place(step) + number];
     }
@@ -49,9 +65,10 @@ static bool put_dead(struct depot *depot, unsigned step, struct reap *reap)
     if (LIKELY(has_room)) {
         depot->dead[place(step) + number] = reap;
         atomic_signal_fence(memory_order_seq_cst);
-        depot->numbers[step] = (uint8_t)(number + 1);
+        set_number(depot, step, number + 1);
     }
     reap_tree_unlock(&depot->guard);
+    if (UNLIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) != 0)) arena_wake_purger();
     return has_room;
 }
 
@@ -60,6 +77,8 @@ void reap_depot_keep(struct reap *reap)
     struct reap_chunk *first = reap_first_chunk(reap);
     unsigned step = 0;
     ASSERT(first->tag == 0);
+    if (UNLIKELY(atomic_load_explicit(&looked_at, memory_order_relaxed) != arena_purged_at()))
+        reap_depot_give_idle();
     while (step < REAP_FIRST_STEPS && reap_size_of_step(step) < first->size) step++;
     if (!reap_kept_root) reap_kept_root = (uint8_t)(reap_root_number(reap) + 1);
     if (LIKELY(put_dead(&depots[reap_kept_root - 1], step, reap))) return;
@@ -67,12 +86,61 @@ void reap_depot_keep(struct reap *reap)
     reap_chunk_give_back(first);
 }
 
+/* --- giving back ----------------------------------------------------------------------------- */
+
+/* Gives back so many of a depot's reaps, or all that there are. Returns the bytes. */
+static size_t give_some(struct depot *depot, unsigned step, unsigned most)
+{
+    size_t bytes = 0;
+    for (struct reap *reap; most > 0 && (reap = take_dead(depot, step)) != NULL; most--) {
+        reap_chunk_give_back(reap_first_chunk(reap));
+        bytes += reap_size_of_step(step);
+    }
+    return bytes;
+}
+
+static size_t empty_depot(struct depot *depot)
+{
+    size_t bytes = 0;
+    for (unsigned step = 0; step < REAP_STEPS; step++) bytes += give_some(depot, step, room(step));
+    return bytes;
+}
+
+size_t reap_depot_trim_own(void) { return reap_kept_root ? empty_depot(&depots[reap_kept_root - 1]) : 0; }
+
 void reap_depot_trim(void)
 {
     for (unsigned i = 0; i < ROOT_LISTS; i++) {
         struct reap *reap = reap_tree_take_cached(&reap_roots[i].list);
         if (reap) reap_chunk_give_back(reap_first_chunk(reap));
-        for (unsigned step = 0; step < REAP_STEPS; step++)
-            while ((reap = take_dead(&depots[i], step)) != NULL) reap_chunk_give_back(reap_first_chunk(reap));
+        empty_depot(&depots[i]);
     }
+}
+
+/* Returns the least number since the last look, and begins to count anew. */
+static unsigned look(struct depot *depot, unsigned step)
+{
+    if (number_in(depot, step) == 0) return 0; /* and so is the least */
+    reap_tree_lock(&depot->guard);
+    unsigned least = depot->least[step];
+    depot->least[step] = depot->numbers[step];
+    reap_tree_unlock(&depot->guard);
+    return least;
+}
+
+void reap_depot_give_idle(void)
+{
+    atomic_store_explicit(&looked_at, arena_purged_at(), memory_order_relaxed);
+    for (unsigned i = 0; i < ROOT_LISTS; i++)
+        for (unsigned step = 0; step < REAP_STEPS; step++)
+            give_some(&depots[i], step, look(&depots[i], step));
+}
+
+size_t reap_depot_bytes(void)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < ROOT_LISTS; i++)
+        for (unsigned step = 0; step < REAP_STEPS; step++)
+            bytes += number_in(&depots[i], step) * reap_size_of_step(step);
+    return bytes;
 }

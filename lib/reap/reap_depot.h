@@ -8,7 +8,11 @@
  * here. If it has none, it looks in one that was full: there another thread ends what this one creates.
  *
  * A program may write to a dead reap by mistake. So what is here, and how much, is not in the reaps' own
- * memory; whoever takes one makes it new (reap_region_renew). hoard_trim empties all depots.
+ * memory; whoever takes one makes it new (reap_region_renew).
+ *
+ * No reap holds what is here, and to the backend it is in use. So all of it goes back with hoard_trim, before
+ * a statistic of the backend, and when memory is short; a thread's depot with its reapTrim; and, from one
+ * look of the purge to the next, what nobody took (reap_depot_give_idle).
  *
  * Lock: each depot's. A thread takes no other lock while it has one.
  */
@@ -23,7 +27,15 @@ void reap_depot_keep(struct reap *reap);
 /* Takes a dead reap of the size of a step (region.h), and makes it new. NULL: there is none. */
 struct reap *reap_depot_take(unsigned step);
 
-/* Gives back all that depots and lists of roots keep. */
+/* Gives back all that depots and lists of roots keep; all of this thread's depot, and returns its bytes. */
 void reap_depot_trim(void);
+size_t reap_depot_trim_own(void);
+
+/* A look: gives back of each depot as many as were there all the time since the last look. A thread that
+ * purges looks, and where there is none whoever keeps a reap, once after each purge. */
+void reap_depot_give_idle(void);
+
+/* The bytes that all depots keep. */
+size_t reap_depot_bytes(void);
 
 #endif

@@ -197,6 +197,8 @@ void reap_remote_start(void)
                                              .usable_size = usable_size,
                                              .alloc = alloc_entered,
                                              .trim = reap_depot_trim,
+                                             .give_idle = reap_depot_give_idle,
+                                             .kept = reap_depot_bytes,
                                              .fork_prepare = reap_shared_fork_prepare,
                                              .fork_parent = reap_shared_fork_parent,
                                              .fork_child = reap_shared_fork_child,

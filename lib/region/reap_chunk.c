@@ -113,6 +113,14 @@ void reap_chunk_give_back(struct reap_chunk *chunk)
 /* --- lists ----------------------------------------------------------------------------------- */
 
 /* Puts a chunk on the reap's list of chunks. */
+/* Puts a chunk between those that it names. The list is whole at every moment: the child of a fork may
+ * look. */
+static void relink_chunk(struct reap *reap, struct reap_chunk *chunk)
+{
+    if (chunk->next) chunk->next->prev = chunk;
+    __atomic_store_n(chunk->prev ? &chunk->prev->next : &reap->chunks, chunk, __ATOMIC_RELEASE);
+}
+
 static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == reap && chunk != reap_first_chunk(reap) && reap_chunk_is_live(chunk));
@@ -120,9 +128,7 @@ static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
     chunk->depth = reap_depth(reap);
     chunk->prev = NULL;
     chunk->next = reap->chunks;
-    if (chunk->next) chunk->next->prev = chunk;
-    __atomic_store_n(&reap->chunks, chunk,
-                     __ATOMIC_RELEASE); /* whole at every moment: the child of a fork may look */
+    relink_chunk(reap, chunk);
 }
 
 static void unlink_chunk(struct reap *reap, struct reap_chunk *chunk)
@@ -347,12 +353,14 @@ struct reap_chunk *reap_chunk_grow(struct reap *reap, struct reap_chunk *chunk, 
         moved->first = (uintptr_t)moved / REAP_UNIT + before;
         moved->end_unit = moved->first + units;
         moved->size = size;
-        chunk = moved;
         reap_chunk_hold_bytes(reap, size);
+        moved->tag = reap_chunk_tag(moved);
+        link_chunk(reap, moved);
+        return moved;
     }
     chunk->tag = reap_chunk_tag(chunk);
-    link_chunk(reap, chunk);
-    return moved;
+    relink_chunk(reap, chunk); /* where it was, and as old */
+    return NULL;
 }
 
 void reap_chunk_adopt_all(struct reap *reap)

@@ -27,12 +27,12 @@ checks=$quick
 skip() { echo "skipped: $*"; exit 77; }
 [ "$(uname -m)" != aarch64 ] || skip "this is aarch64: make check tests it all"
 [ ! -f "$srcdir/config.status" ] || skip "the source directory is configured for a build in it"
-for tool in $host-gcc qemu-aarch64; do
+for tool in $host-gcc qemu-aarch64 python3; do
     command -v $tool >/dev/null || missing="${missing:-} $tool"
 done
 [ -f $pkgconfig/check.pc ] || missing="${missing:-} check:arm64"
 [ -z "${missing:-}" ] || skip "missing:$missing (Debian: dpkg --add-architecture arm64, and gcc-$host," \
-    "libc6-dev-arm64-cross, qemu-user, check:arm64)"
+    "libc6-dev-arm64-cross, qemu-user, python3, check:arm64)"
 
 # What this machine's tests are told is not for the other's. Make's own flags would have this make talk to the
 # jobs of the one that runs the tests.

@@ -56,6 +56,21 @@ for page in "$srcdir"/doc/*.[137]; do
     done <"$tmp/named"
 done
 
+# Structures are those of the headers, but for comments.
+# structure FILE NAME
+structure() { tr '\n' ' ' <"$1" | sed -E 's,/\*([^*]|\*+[^*/])*\*+/,,g; s/ +/ /g' | grep -oE "struct $2 \{[^}]*\}" | head -n 1; }
+structures=0
+for page in "$srcdir"/doc/*.3; do
+    for name in $(sed -n 's/^\(typedef \)*struct \([a-z_]*\) {$/\2/p' "$page"); do
+        for header in "$srcdir"/include/*.h; do
+            [ -n "$(structure "$header" "$name")" ] || continue
+            structures=$((structures + 1))
+            [ "$(structure "$header" "$name")" = "$(structure "$page" "$name")" ] || wrong "$page has another struct $name than $header"
+        done
+    done
+done
+[ $structures -ge 7 ] || wrong "of structures the pages have $structures"
+
 # `man reap` looks in section 3 before section 7, and opens the page that one should read first.
 [ "$(cat "$srcdir/doc/reap.3")" = ".so man7/reap.7" ] || wrong "man reap does not open reap.7"
 
@@ -133,6 +148,22 @@ done
 sed -n '/^```c$/,/^```$/p' "$srcdir/README.md" | sed '/^```/d' >"$tmp/example.c"
 run_example README.md built_as c "${CC:-cc}"
 says '^client 7$' 1
+# The lines of libreap-apr.7 are those of a handler.
+if pkg-config --exists apr-1 2>/dev/null; then
+    sed -n '/^#define REAP_APR_OPTIONAL/,/^\.fi/p' "$srcdir/doc/libreap-apr.7" >"$tmp/lines"
+    {
+        grep '^#' "$tmp/lines"
+        echo 'struct request { apr_pool_t *pool; };'
+        echo 'static size_t example(struct request *r, char *buffer, apr_size_t size) { struct reap_stats stats = {0};'
+        grep -v '^[#.\]' "$tmp/lines"
+        echo 'return stats.live_objects; } int main(void) { return example != NULL ? 0 : 1; }'
+    } >"$tmp/example.c"
+    # shellcheck disable=SC2046  # words
+    ${CC:-cc} -Wall -Werror -Wno-address -fsyntax-only -I"$srcdir/include" $(pkg-config --cflags apr-1) "$tmp/example.c" ||
+        wrong "libreap-apr.7's example"
+else
+    absent apr-1.pc "the example of libreap-apr.7"
+fi
 if ! lacks "${CXX:-c++}" "examples in C++"; then
     sed -n '/^\.SH EXAMPLES/,$p' "$srcdir/doc/reap.hpp.3" | example_of >"$tmp/example.cc"
     run_example reap.hpp.3 built_as cc "${CXX:-c++}" -std=c++17

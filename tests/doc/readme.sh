@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Each command of README.md and of its pages is run here, or is named here with the test that runs it and what the test
-# has of it: for what needs root, a server or a fresh system. Options and switches that they name are those of the
+# Each command of README.md, of its pages and of the examples in manual pages is run here, or is named here with the test that
+# runs it and what the test has of it: for what needs root, a server or a fresh system. Options and switches that they name are those of the
 # code, targets of make and pages of man are there, links lead somewhere. README is read in one sitting.
 . "${srcdir:-.}/tests/support/needs.sh"
 libs=$(cd "${top_builddir:-.}/.libs" && pwd) && build=$(dirname "$libs") || exit 99
@@ -34,6 +34,22 @@ echo '\''export LD_PRELOAD=libreap-apr.so.0'\'' >>/etc/apache2/envvars => debian
 apachectl configtest && systemctl restart apache2 => tests/apache/deploy.sh => ctl configtest
 systemctl edit NAME => tests/doc/readme.sh => s/^Environment=
 go tool pprof -top -sample_index=alloc_space heap.pb.gz => tests/profile/heap_profile.sh => heap_profile.py
+export LD_PRELOAD=/usr/local/lib/libreap-malloc.so:/usr/local/lib/libreap-ask.so => tests/preload/reap-ask.sh => libreap-ask.so
+REAP_OPTIONS=ask=@reap.%p program & => tests/preload/reap-ask.sh => REAP_OPTIONS=ask=
+reap-ask 4711 usage => tests/preload/reap-ask.sh => "$ask" "$process" usage
+reap-ask 4711 tags => tests/preload/reap-ask.sh => "$ask" "$pid" $question
+reap-ask 4711 profile on => tests/profile/heap_profile.sh => profile on
+reap-ask 4711 profile pprof >heap.pb.gz && go tool pprof -http :8080 heap.pb.gz => tests/profile/heap_profile.sh => profile pprof
+reap-ask 4711 profile flames >heap.svg => tests/profile/heap_profile.sh => profile flames
+REAP_TRACE=$PWD/t,stacks=8 LD_PRELOAD=libreap-trace.so perl script.pl => debian/tests/preload => LD_PRELOAD=libreap-trace.so REAP_TRACE=
+reap-analyse --page --output t.html t => tests/trace/read.sh => --page --output
+export REAP_TRACE=$PWD/t,stacks=8 => tests/trace/drag.sh => REAP_TRACE=
+qemu-x86_64 -E LD_PRELOAD=libreap-trace.so -plugin libreap-uses.so,to=uses program => tests/trace/drag.sh => -plugin "$libs/libreap-uses.so,to=
+reap-analyse --uses uses t => tests/trace/drag.sh => --uses "$2"
+valgrind --tool=lackey --trace-mem=yes --log-file=uses --trace-children=yes env REAP_TRACE=$PWD/t%p,stacks=8 LD_PRELOAD=libreap-trace.so program => tests/trace/drag.sh => valgrind --tool=lackey --trace-mem=yes
+reap-analyse --uses uses t4711 => tests/trace/drag.sh => --uses "$tmp/fuses
+bpftrace -e '\''usdt:/usr/local/lib/libreap-malloc.so:reap:slow_malloc { @[arg2] = count(); }'\'' -p PID => tests/instruments/probes.sh => readelf -nW "$build/.libs/$lib.so"
+gdb -ex '\''break -probe-stap reap:arena_map'\'' -ex run --args env LD_PRELOAD=libreap-malloc.so program => tests/instruments/probes.sh => break -probe-stap reap:
 reap-ask PROCESS tree => tests/preload/reap-ask.sh => tree
 reap-ask PROCESS profile on => tests/profile/heap_profile.sh => profile on'
 
@@ -43,7 +59,12 @@ for page in $pages; do
     sed '/^```/,/^```/d' "$page" >"$tmp/page"
     sed -n 's/^    \([^#[]\)/\1/p' "$tmp/page" | sed 's/  *# .*//; s/^Environment=\(.*\)/\1 program/'
     tr '\n' ' ' <"$tmp/page" | tr '`' '\n' | sed -n 'n; p' | grep -E '^(\.\.?/[a-z-]+( |$)|(apachectl|apt|a2[a-z]*|autoreconf|cc|dpkg-[a-z]*|go|gdb|make|man|pkg-config|reap-ask|reap-analyse|sudo|systemctl) )'
-done | sort -u >"$tmp/found"
+done >"$tmp/pages"
+# Of manual pages: what follows a dollar sign, and the lines of EXAMPLES, unless these are a program (manuals.sh).
+for page in doc/*.[17]; do
+    sed -n '/^\.EX/,/^\.EE/s/^\$ //p' "$page"
+    grep -q '^#include' "$page" || sed -n '/^\.SH EXAMPLES/,/^\.fi/p' "$page" | sed '1,/^\.nf/d' | sed -e ':a' -e '/\\e$/{N;s/\\e\n *//;ba' -e '}' | grep -v '^[.#]'
+done | sed 's/\\-/-/g; s/\\f.//g; /^$/d' | cat "$tmp/pages" - | sort -u >"$tmp/found"
 printf '%s\n' "$commands" | tee "$tmp/named" | sed 's/ => .*//' >"$tmp/names"
 while IFS= read -r command; do
     grep -qxF -- "$command" "$tmp/names" && continue

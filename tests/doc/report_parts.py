@@ -163,8 +163,11 @@ def check_blocks():
     expect("figures" in told["reap"] and "failed" in told["glibc"], "who reads other than the first has failed")
     expect(len(store.rounds["threads", "s"]) == 1 and len(os.listdir(f"{tmp}/sums/threads")) == 1, "a round is one file")
 
+    ran = []
+
     def interrupted(build, contestant, case):
-        if contestant is ours:
+        ran.append(contestant.name)
+        if len(ran) == 2:
             raise KeyboardInterrupt
         return {"ns": 1.0}
 
@@ -172,7 +175,7 @@ def check_blocks():
     with contextlib.suppress(KeyboardInterrupt):
         rounds.run_round(store, block, lambda *a: None, 1e18)
     again = results.Store(f"{tmp}/sums", "m").load().rounds["threads", "s"]
-    expect([list(r.runs) for r in again] == [["reap", "glibc"], ["glibc"]], "an interrupt loses the run under way, and no other")
+    expect([list(r.runs) for r in again] == [["reap", "glibc"], ran[:1]], "an interrupt loses the run under way, and no other")
     work.once = lambda build, c, case: {"ns": 1 / 0}
     rounds.run_round(store, block, lambda *a: None, 1e18)
     expect(block.rounds[-1].runs["reap"]["failed"] == "no figures", "a program that tells no figures has failed")

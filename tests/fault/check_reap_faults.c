@@ -126,6 +126,30 @@ static void scenario(void)
     reapDestroy(&reap);
 }
 
+/* What is older than a mark stays, also where a growth of it was refused after the mark. */
+TEST(a_refused_growth_leaves_an_object_as_old_as_it_was)
+{
+    enum { BYTES = 3 << 20 };
+    void *handle = NULL, *owner;
+    reap_mark mark;
+    until_failure = -1;
+    reapCreate(&handle, NULL);
+    char *older = memset(reapMalloc(&handle, BYTES), 1, BYTES);
+    char *oldest = memset(reapMalloc(&handle, BYTES), 2, BYTES);
+    reapMark(&handle, &mark);
+    char *newer = memset(reapMalloc(&handle, BYTES), 3, BYTES);
+    until_failure = 0;
+    ck_assert_ptr_null(reapRealloc(&handle, older, 2 * BYTES));
+    until_failure = -1;
+    ck_assert(reapOf(newer, &owner) == 0 && owner == handle);
+    reapRewind(&handle, &mark);
+    ck_assert(all_bytes(older, BYTES, 1) && all_bytes(oldest, BYTES, 2));
+    ck_assert_uint_eq(stats_of(handle).live_bytes, reapUsableSize(older) + reapUsableSize(oldest));
+    ck_assert_ptr_nonnull(older = reapRealloc(&handle, older, 2 * BYTES));
+    ck_assert(all_bytes(older, BYTES, 1));
+    reapDestroy(&handle);
+}
+
 /* Ordinary reaps, shared ones, and shared ones whose objects come from several parts in turn. */
 TEST(every_request_may_fail, .times = 3)
 {

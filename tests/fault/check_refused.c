@@ -8,6 +8,7 @@
 #include "faults.h"
 #include "hoard/malloc_fast.h"
 #include "os/pages.h"
+#include "os/rseq.h"
 
 /* From here on the OS refuses these, as for memory that is locked: no caller knows this error. */
 static void refuse(unsigned calls)
@@ -63,6 +64,8 @@ TEST(a_large_object_that_cannot_move_stays)
 TEST(a_span_that_cannot_be_lifted_is_copied, .times = 3)
 {
     bool clean;
+    rseq_init(false, false);
+    needs(cpu.ids != 0, "no rseq: nothing is lifted");
     struct superblock *span = arena_take_span(40, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     char *object = slot_start(span), *moved;
     fill(object, 40 * SUPERBLOCK);

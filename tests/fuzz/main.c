@@ -215,14 +215,13 @@ static pid_t start(int program, int page, int err, bool all, bool print)
     _exit(127);
 }
 
-/* Waits for a child as long as a run may take. */
+/* Waits for a child as long as a run may take: with no time at all it has not ended, however quick it was. */
 static bool wait_for(pid_t pid, int *status, double seconds)
 {
     double end = now() + seconds;
     struct timespec nap = {0, 1000000};
     for (;;) {
-        pid_t got = waitpid(pid, status, WNOHANG);
-        if (got == pid) return true;
+        if (seconds > 0 && waitpid(pid, status, WNOHANG) == pid) return true;
         if (now() > end || stopped) break;
         nanosleep(&nap, NULL);
         if (nap.tv_nsec < 20000000) nap.tv_nsec += nap.tv_nsec / 4;

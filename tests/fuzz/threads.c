@@ -489,7 +489,7 @@ void do_loose_whole(const struct record *rec)
         break;
     case 5:
     case 6:
-        if (reapEntered()) break; /* perhaps another shared one */
+        if (me->entered_depth) break; /* perhaps in another shared one, or below the heap in it */
         reapEnterQuietly(handle);
         reapLeave();
         break;

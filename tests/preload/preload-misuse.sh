@@ -30,4 +30,13 @@ option 'heaps=cpu,nonsense=1' 1
 option 'nonsense=1,banana=2' 2
 option "$(printf '%05000d' 0 | tr 0 x)" 1
 option "$(printf '\377\001')=1" 1
+# Each option there is: without a value, huge, twice. Any text but none is an address.
+REAP_OPTIONS=help LD_PRELOAD="$preload" cat /dev/null 2>&1 | sed -n 's/^reap:   \([a-z_]*\)=.*/\1/p' >"$tmp/options"
+[ "$(wc -l <"$tmp/options")" -ge 15 ] || wrong "help names $(wc -l <"$tmp/options") options"
+huge=$(printf '%05000d' 0 | tr 0 9)
+while read -r name; do
+    option "$name=" 1
+    option "$name=,$name=" 2
+    [ "$name" = ask ] || option "$name=$huge" 1
+done <"$tmp/options"
 exit $bad

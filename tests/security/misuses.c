@@ -447,9 +447,10 @@ static void impossible(size_t size, long what)
 #ifdef REAPS
 enum { DESTROY_TWICE, ALLOCATE, CLEAR, CHILD_OF, FREE_IN, RESIZE_IN, CHILD_USED, NULL_HANDLE, FORGED_HANDLE };
 
+/* Ordinary reaps lie 128 behind a multiple of 1024, and reapMalloc knows them by that bit. */
 static void handle(size_t size, long what)
 {
-    static uint64_t forged[512];
+    static _Alignas(1024) uint64_t forged[512];
     void *copy = NULL, *parent = NULL, *made = NULL;
     set_up(size);
     if (what == CHILD_USED) reapCreate(&parent, NULL);
@@ -458,10 +459,10 @@ static void handle(size_t size, long what)
     void *stale = OPAQUE(copy);
     if (what == CHILD_USED)
         reapDestroy(&parent);
-    else if (what != NULL_HANDLE && what != FORGED_HANDLE)
+    else if (what < NULL_HANDLE)
         reapDestroy(&copy);
     if (what == NULL_HANDLE) stale = NULL;
-    if (what == FORGED_HANDLE) stale = forged;
+    if (what >= FORGED_HANDLE) stale = forged + (what - FORGED_HANDLE);
     stale = OPAQUE(stale);
     switch (what) {
     case DESTROY_TWICE: reapDestroy(&stale); break;
@@ -632,6 +633,7 @@ static const struct {
     {"handle-with-parent", "destroyed with its parent, then asked for memory", handle, CHILD_USED, true},
     {"handle-null", "NULL, asked for memory", handle, NULL_HANDLE, false},
     {"handle-forged", "static memory, asked for memory", handle, FORGED_HANDLE, false},
+    {"handle-forged-reap", "static memory where a reap may lie, the same", handle, FORGED_HANDLE + 16, false},
     {"", "Objects of others", NULL, 0, false},
     {"object-other", "freed in another reap", stale_object, OTHER_REAP, true},
     {"object-mallocs", "a block of malloc", stale_object, MALLOCS, true},

@@ -146,41 +146,41 @@ INTRODUCTION = """\
 
 `make security-table` made this page on {date}
 ({machine}). Do not edit it. Each letter is what became of one small program of
-`tests/security/`, which commits one mistake in a fresh process and goes on as a program would.
+`tests/security/`, which makes one mistake in a fresh process and goes on as a program would.
 
 | letter | what became of it |
 |---|---|
 | `T` | **told**: the malloc wrote a line, at the mistake or later, and ended the process or refused the call |
 | `S` | **stopped**: a signal ended the process, without a line |
-| `h` | **harmless**: the program went on, and nobody was hurt, by the rules below |
+| `h` | **harmless**: the program went on, and the mistake had no effect, by the rules below |
 | `-` | **missed**: the program went on, or hung, and none of the above |
 
 Three letters are a block of 64 bytes, of 8 KiB, of 1 MiB; one letter is a mistake without a size. A line that comes
-after the harm counts as told: the process does not go on with it.
+after the damage counts as told, because the process ends.
 
-The rules of harmless are the same for every malloc. What they do not name is missed, hurt or not.
+The rules of harmless are the same for every malloc. All else counts as missed, also without damage.
 
-* A wrong free or resize: up to 9,000 blocks are taken and given back afterwards. No two live blocks share a byte, and no
-  live bytes of others change.
+* A wrong free or resize: the program then allocates and frees up to 9,000 blocks. No two live blocks share a byte, and no
+  bytes of other live blocks change.
 * A write outside: all bytes lie in what `malloc_usable_size` gives the block. Free memory, or the malloc's own, does
-  not count as room.
-* A read outside: no 8 bytes of a neighbour were among what was read, at any place.
-* A write after free: the memory was in no block again, for 20,000 blocks of its size or 64 MiB of them.
-  After a new owner came: his bytes did not change, or nobody had got the memory.
-* A read after free, or of a fresh block: no 8 bytes of the old contents, at any place, in the first 4 KiB. Zeros, or a
-  pattern of the malloc's, are harmless.
-* An impossible size: NULL, an error number or `bad_alloc`, and all goes on.
+  not count as part of the block.
+* A read outside: the bytes that were read contain no 8 bytes of a neighbour.
+* A write after free: the next 20,000 blocks of its size, or 64 MiB of them, did not reuse the memory. With a new owner
+  between: the owner's bytes did not change, or no block reused the memory.
+* A read after free, or of a fresh block: the first 4 KiB contain no 8 bytes of the old contents. Zeros, or a pattern of
+  the malloc's, are harmless.
+* An impossible size: NULL, an error number or `bad_alloc`, and the program goes on.
 * new and delete that do not match: as for a wrong free.
 
-What these rules leave out: nothing here measures how hard it is to guess an address, and a mistake that one order of
-calls hides may be seen in another.
+The table does not measure how hard it is to guess an address. A malloc that misses a mistake after one order of calls may
+report it after another.
 """
 
 MODES = """\
-`default`, `harden=1` and `harden=2` are this library's (`REAP_OPTIONS`); the others are preloaded as they are, with their
+`default`, `harden=1` and `harden=2` are modes of this library (`REAP_OPTIONS`); the others are preloaded, with their
 own defaults{given}.
-Each program ran once under each: addresses that the kernel chooses by chance can change a cell of a malloc that keeps
-its data in the blocks.
+Each program ran once under each malloc: addresses that the kernel chooses at random can change a cell of a malloc that
+keeps its data in the blocks.
 """
 
 

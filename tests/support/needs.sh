@@ -22,7 +22,7 @@ package_of() {
         abidw | abidiff) echo abigail-tools ;;
         apache2 | "Apache's modules") echo apache2-bin ;;
         apache2ctl) echo apache2 ;;
-        apr-1-config | libreap-apr | apxs | mod_reap | mod_runaway | input_query) echo apache2-dev ;;
+        apr-1-config | apr-1.pc | libreap-apr | apxs | mod_reap | mod_runaway | input_query) echo apache2-dev ;;
         libreap-trace | input_trace) echo liblz4-dev ;;
         chromedriver) echo chromium-driver ;;
         dh) echo debhelper ;;
@@ -45,6 +45,7 @@ package_of() {
         setpriv | prlimit | setarch | unshare) echo util-linux ;;
         sha256sum) echo coreutils ;;
         *++* | no) echo g++ ;;
+        clang-format) echo clang-format ;;
         clang*) echo clang ;;
         *gcc* | cc) echo gcc ;;
         *) echo "${1##*/}" ;;

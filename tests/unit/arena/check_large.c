@@ -6,6 +6,7 @@
 #include "arena/large.h"
 #include "base/options.h"
 #include "os/pages.h"
+#include "os/rseq.h"
 
 #include <sys/mman.h>
 
@@ -79,7 +80,7 @@ TEST(freed_mappings_become_slots, .times = 2)
     if (is_blocked) ck_assert(map_at(end, PAGE));
     memset(base, 1, arena->mapping);
     arena_unmap_large(arena);
-    size_t unused = is_blocked ? 8 * MIB : 10 * MIB + SUPERBLOCK;
+    size_t unused = is_blocked ? 8 * MIB : 10 * MIB + align_up(5 * PAGE, SUPERBLOCK);
     ck_assert_uint_eq(arena_held().unused, unused);
     ck_assert_uint_eq(arena_held().now, unused);
     ck_assert_uint_eq(arenas.mapped, is_blocked ? 8 * MIB : 12 * MIB);
@@ -104,11 +105,12 @@ TEST(freed_mappings_become_slots, .times = 2)
 TEST(small_mappings_go, .times = 2)
 {
     bool clean, is_blocked = _i == 1;
-    struct arena *arena = map_before_nothing(100 * PAGE);
+    size_t size = align_up(400 * KIB, PAGE);
+    struct arena *arena = map_before_nothing(size);
     char *base = arena->base, *end = base + arena->mapping;
     if (is_blocked) ck_assert(map_at(end, PAGE));
     arena_unmap_large(arena);
-    ck_assert_uint_eq(arena_held().now, is_blocked ? 0 : align_up(100 * PAGE, SUPERBLOCK));
+    ck_assert_uint_eq(arena_held().now, is_blocked ? 0 : align_up(size, SUPERBLOCK));
     ck_assert_uint_eq(arenas.mapped, is_blocked ? 0 : ARENA);
     ck_assert((pagemap_find(base) == NULL) == is_blocked);
     arena_unmap_large(arena_map_large(PAGE, 2 * ARENA, SLOT_SPAN, &clean));
@@ -164,6 +166,8 @@ TEST(a_span_that_outgrows_an_arena_takes_its_pages_along, .times = 2)
 {
     unsigned n = _i == 0 ? 40 : 80;
     bool clean;
+    rseq_init(false, false);
+    needs(cpu.ids != 0, "no rseq: an emulator may be below");
     struct superblock *span = arena_take_span(n, 1, SLOT_SPAN_CHUNK, ARENA_SPAN, &clean);
     char *old = slot_start(span), *now;
     size_t bytes = n * (size_t)SUPERBLOCK, size = 9 * MIB + 100;
@@ -194,6 +198,7 @@ TEST(a_span_that_outgrows_an_arena_takes_its_pages_along, .times = 2)
 TEST(a_locked_span_is_copied)
 {
     bool clean;
+    rseq_init(false, false);
     struct superblock *span = arena_take_span(40, 1, SLOT_SPAN, ARENA_SPAN, &clean);
     char *old = slot_start(span), *now;
     fill(old, 40 * SUPERBLOCK);

@@ -21,8 +21,10 @@ static void setup(void)
 static unsigned format(unsigned c)
 {
     bool wide = sizeclass_is_wide(c); /* its stubs are in `memory`, and its blocks nowhere */
-    sb = (struct superblock){
-        .origin = memory - BLOCK_BIAS, .role = {.owner = OWNER_NONE}, .kind = wide ? SLOT_WIDE : SLOT_BLOCKS};
+    sb = (struct superblock){.origin = memory - BLOCK_BIAS,
+                             .free_origin = memory - BLOCK_BIAS,
+                             .role = {.owner = OWNER_NONE},
+                             .kind = wide ? SLOT_WIDE : SLOT_BLOCKS};
     superblock_format(&sb, c);
     return sizeclasses[c].capacity;
 }

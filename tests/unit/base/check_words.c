@@ -151,6 +151,58 @@ TEST(each_bad_item_gives_one_line_and_changes_nothing)
     ck_assert_uint_eq(n, 48);
 }
 
+TEST(each_option_wrong_absent_doubled_huge)
+{
+    /* In the order of the table. Two good values, how the second one is shown, and one that is bad. */
+    static const struct {
+        const char *name, *one, *other, *shown, *bad;
+    } rows[] = {
+        {"stats", "0", "1", "1", "2"},
+        {"heaps", "cpu", "dynamic:7", "dynamic:7", "cpux"},
+        {"path", "auto", "locked", "locked", "1"},
+        {"lock", "both", "block", "block", "1"},
+        {"topology", "0.0", "0.0:1.0", "given", "0.0:"},
+        {"empty_fraction", "1", "3", "3", "0"},
+        {"slack", "0", "1024", "1024", "1025"},
+        {"purge_ms", "0", "3600000", "3600000", "3600001"},
+        {"purge_thread", "0", "1", "1", "2"},
+        {"thp", "never", "always", "always", "1"},
+        {"memory_limit", "ignore", "refuse", "refuse", "1"},
+        {"ask", "@one", "@other", "given", NULL}, /* any text but none */
+        {"leaks", "0", "1", "1", "2"},
+        {"bypass", "0", "1", "1", "2"},
+        {"harden", "1", "2", "2", "3"},
+#ifdef REAP_DEBUG
+        {"walk_steps", "0", "1000000", "1000000", "1000001"},
+#endif
+    };
+    enum { ROWS = sizeof rows / sizeof rows[0] };
+    struct options before = presets();
+    char item[64], list[200], shown[64];
+    for (unsigned i = 0; i < ROWS; i++) {
+        ck_assert(options_show(i, item, sizeof item));
+        *strchr(item, '=') = '\0';
+        ck_assert_str_eq(item, rows[i].name);
+        const char *bad[] = {"", rows[i].bad, "nonsense", "-1", "99999999999999999999999"};
+        for (unsigned k = 0; k < (rows[i].bad != NULL ? 5 : 1); k++) {
+            struct options o = before;
+            snprintf(list, sizeof list, "%s=%s", rows[i].name, bad[k]);
+            ck_assert_msg(options_parse(list, &o) == 1, "%s", list);
+            ck_assert_msg(memcmp(&o, &before, sizeof o) == 0, "%s", list);
+        }
+        struct options doubled = before;
+        snprintf(list, sizeof list, "%s=%s,%s=%s,%s=", rows[i].name, rows[i].one, rows[i].name, rows[i].other,
+                 rows[i].name);
+        ck_assert_msg(options_parse(list, &doubled) == 1, "%s", list);
+        options = doubled; /* what is shown */
+        ck_assert(options_show(i, item, sizeof item));
+        options = before;
+        snprintf(shown, sizeof shown, "%s=%s", rows[i].name, rows[i].shown);
+        ck_assert_str_eq(item, shown);
+    }
+    ck_assert(!options_show(ROWS, item, sizeof item)); /* an option without a row */
+}
+
 TEST(the_rest_of_a_broken_list_counts)
 {
     static const struct {

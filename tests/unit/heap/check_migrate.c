@@ -169,7 +169,8 @@ static void set_active(unsigned id, bool on)
 static void make_superblock(void)
 {
     memory = aligned_alloc(SUPERBLOCK, SUPERBLOCK);
-    sb = (struct superblock){.origin = memory - BLOCK_BIAS, .kind = SLOT_BLOCKS, .queued = 1};
+    sb = (struct superblock){
+        .origin = memory - BLOCK_BIAS, .free_origin = memory - BLOCK_BIAS, .kind = SLOT_BLOCKS, .queued = 1};
     set_owner(0, false);
     superblock_format(&sb, big_class());
 }

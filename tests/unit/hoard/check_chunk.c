@@ -5,6 +5,7 @@
 #include "arena/arena.h"
 #include "heap/heap.h"
 #include "hoard/chunk_provider.h"
+#include "os/pages.h"
 
 enum { CHUNKS = 60, STEPS = 20000 };
 
@@ -105,7 +106,7 @@ TEST(what_is_no_chunk_is_in_none, .times = PATHS)
     int on_stack;
     char *block = hoard_malloc(8192), *large = hoard_malloc(100000), *huge = hoard_malloc(5 * MIB);
     char *chunk = chunk_alloc(8192, NULL, NULL), *large_chunk = chunk_alloc(100000, NULL, NULL);
-    char *mapping = chunk_alloc(40 * MIB + 4096, NULL, NULL);
+    char *mapping = chunk_alloc(40 * MIB + PAGE, NULL, NULL);
     size_t got;
     const void *strangers[] = {NULL,
                                &on_stack,
@@ -125,7 +126,7 @@ TEST(what_is_no_chunk_is_in_none, .times = PATHS)
     ck_assert_ptr_ne(chunk_of(large_chunk + got, NULL), large_chunk);
     ck_assert_ptr_ne(chunk_of(chunk + 8192, NULL), chunk);
     ck_assert_ptr_eq(chunk_of(mapping + 40 * MIB, NULL), mapping);
-    ck_assert_ptr_null(chunk_of(mapping + 40 * MIB + 4096, NULL)); /* in a unit of the map that it has */
+    ck_assert_ptr_null(chunk_of(mapping + 40 * MIB + PAGE, NULL)); /* in a unit of the map that it has */
     chunk_free(mapping);
     chunk_free(large_chunk);
     ck_assert_ptr_null(chunk_of(large_chunk, NULL));

@@ -126,6 +126,7 @@ TEST(a_buffer_in_an_object_of_a_reap_in_a_buffer)
 {
     static char buffer[1 << 20];
     void *outer = in_buffer(buffer, sizeof buffer);
+    needs(!apart_on, "objects lie apart");
     void *before = reapMalloc(&outer, 100), *room = reapMalloc(&outer, 65536),
          *behind = reapMalloc(&outer, 100);
     void *inner = in_buffer(room, 65536), *object = reapMalloc(&inner, 100);
@@ -164,6 +165,7 @@ TEST(a_source_of_sources)
     enum { LAYERS = 3, OBJECTS = 500 };
     void *layers[LAYERS + 1], *objects[LAYERS][OBJECTS];
     reapCreate(&layers[0], NULL);
+    needs(!apart_on, "objects lie apart");
     for (unsigned i = 1; i <= LAYERS; i++) {
         struct reap_options options = {.size = sizeof options, .source = {take, give, &layers[i - 1]}};
         errno = 0;
@@ -199,6 +201,7 @@ TEST(a_source_that_goes_too_deep)
 {
     static _Alignas(1024) char buffer[1 << 20];
     void *root, *outer = in_buffer(buffer, sizeof buffer), *reap;
+    needs(!apart_on, "objects lie apart");
     void *room = reapMalloc(&outer, 1 << 19), *inner = in_buffer(room, 1 << 19);
     reapCreate(&root, NULL);
     void *from = root;

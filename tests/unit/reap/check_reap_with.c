@@ -54,7 +54,7 @@ TEST(a_big_chunk_goes_after_a_burst)
         for (int i = 0; i < 4000; i++) reapMalloc(&both, 1000);
         size_t held = stats_of(both).chunk_bytes;
         reapFreeAll(&both);
-        if (reap_mode != MODE_PARTS) ck_assert_uint_eq(stats_of(both).chunk_bytes, held);
+        if (reap_mode != MODE_PARTS && !apart_on) ck_assert_uint_eq(stats_of(both).chunk_bytes, held);
     }
     reapDestroy(&both);
     reapDestroy(&with);
@@ -138,6 +138,7 @@ static void live_in(char *buffer, size_t size)
 
 TEST(a_reap_in_a_buffer, .modes = NOT_IN_PARTS)
 {
+    needs(!apart_on, "objects lie apart");
     static char in_static[100000];
     char on_stack[4096 + 1023];
     live_in(on_stack, 4096);
@@ -233,6 +234,7 @@ TEST(children_of_a_reap_in_shared_memory, .modes = ORDINARY)
 
 TEST(a_reap_on_a_source, .modes = NOT_IN_PARTS)
 {
+    needs(!apart_on, "objects lie apart");
     struct pile pile = {0};
     void *owner, *objects[3000];
     with = reap_with(&reap, .flags = flags_of_mode(), .source = {take, give, &pile});
@@ -261,6 +263,7 @@ TEST(a_reap_on_a_source, .modes = NOT_IN_PARTS)
 
 TEST(a_source_runs_dry, .modes = NOT_IN_PARTS)
 {
+    needs(!apart_on, "objects lie apart");
     struct pile pile = {.refuse = 3};
     struct reap_options options = {
         .size = sizeof options, .flags = flags_of_mode(), .source = {take, give, &pile}};
@@ -280,6 +283,7 @@ TEST(a_source_runs_dry, .modes = NOT_IN_PARTS)
 
 TEST(a_buffer_then_a_source, .modes = NOT_IN_PARTS)
 {
+    needs(!apart_on, "objects lie apart");
     static char buffer[8192];
     struct pile pile = {0};
     with = reap_with(NULL, .flags = flags_of_mode(), .buffer = buffer, .buffer_size = sizeof buffer,
@@ -394,6 +398,7 @@ TEST(a_mark_beyond_64_gigabytes, .modes = NOT_IN_PARTS)
 /* More chunks at once than may be lent are refused, and those that are there go on. */
 TEST(the_table_is_full, .modes = NOT_IN_PARTS)
 {
+    needs(!apart_on, "objects lie apart");
     struct pile pile = {0};
     with = reap_with(&reap, .flags = flags_of_mode(), .max_chunk = 8192, .source = {take, give, &pile});
     while (reapMalloc(&with, 4000)) {
@@ -434,6 +439,7 @@ static void give_huge(void *chunk, size_t size, void *arg)
 
 TEST(a_reap_on_huge_pages, .modes = NOT_IN_PARTS)
 {
+    needs(!apart_on, "objects lie apart");
     with = reap_with(NULL, .flags = flags_of_mode(), .first_chunk = HUGE_PAGE, .max_chunk = HUGE_PAGE,
                      .source = {take_huge, give_huge, NULL});
     for (int i = 0; i < 50000; i++) memset(reapMalloc(&with, 100), i, 100);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_reap_free.c: freeing: what is used again, and what goes back; and the equations that hold meanwhile.
  */
+#include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "os/pages.h"
 #include "region/reap_free.h"
 #include "support/reap_fixture.h"
 
@@ -10,6 +12,7 @@
 
 TEST(the_last_object_gives_its_memory_back_to_the_bump_pointer, .modes = NOT_IN_PARTS)
 {
+    needs(!apart_on, "objects lie apart");
     char *first = reapMalloc(&reap, 100);
     reapFree(&reap, first);
     char *second = reapMalloc(&reap, 200);
@@ -53,6 +56,7 @@ static void *new_small(void *objects[SMALL])
 /* A reap in a chunk of 1 KiB takes a block for its tables at its first gap, and gives it back at its end. */
 TEST(a_small_reap_has_tables_when_it_frees, .modes = ORDINARY)
 {
+    needs(!apart_on, "objects lie apart");
     void *objects[SMALL], *small = new_small(objects), *root = reapParent(&small);
     size_t before = stats_now().live_bytes;
     ck_assert_uint_eq(stats_of(small).chunk_bytes, 1024);
@@ -60,7 +64,7 @@ TEST(a_small_reap_has_tables_when_it_frees, .modes = ORDINARY)
         reapFree(&small, objects[2]);
         ck_assert_uint_eq(stats_of(small).chunk_bytes, 1024 + sizeof(struct reap_tables));
         assert_valid(small);
-        if (!apart_on) ck_assert_ptr_eq(reapMalloc(&small, 64), objects[2]);
+        ck_assert_ptr_eq(reapMalloc(&small, 64), objects[2]);
         ck_assert_int_eq(*(char *)objects[3], 'a' + 3);
         reapFreeAll(&small);
         for (int i = 0; i < SMALL; i++) objects[i] = memset(reapMalloc(&small, 50), 'a' + i, 50);
@@ -76,6 +80,18 @@ TEST(a_small_reap_has_tables_when_it_frees, .modes = ORDINARY)
     }
     ck_assert_uint_le(stats_now().live_bytes, before + 8192); /* the next child begins with 8 KiB */
     reapDestroy(&root);
+}
+
+/* qemu-user takes RLIMIT_AS from its program, and maps without it: all memory would be the machine's. */
+static bool addresses_have_a_limit(void)
+{
+    struct rlimit old;
+    getrlimit(RLIMIT_AS, &old);
+    struct rlimit none = {0, old.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+    void *page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    setrlimit(RLIMIT_AS, &old);
+    return page == MAP_FAILED;
 }
 
 /* Takes all memory there is; gives it back. */
@@ -98,7 +114,9 @@ static void give_all_memory(void *hogs, const struct rlimit *old)
 /* A chunk that empties under a mark goes when it is closed, also without memory for tables. */
 TEST(a_marked_small_reap_frees_without_memory, .modes = ORDINARY)
 {
+    needs(addresses_have_a_limit(), "RLIMIT_AS has no effect here");
     enum { MORE = 60 };
+    needs(!apart_on, "objects lie apart");
     void *objects[SMALL], *small = new_small(objects), *more[MORE];
     for (int i = 0; i < MORE; i++) more[i] = reapMalloc(&small, 1000);
     ck_assert_uint_ge(stats_of(small).chunks, 4);
@@ -123,6 +141,8 @@ TEST(a_marked_small_reap_frees_without_memory, .modes = ORDINARY)
 /* Without memory for tables its objects are freed all the same. */
 TEST(a_small_reap_frees_without_memory, .modes = ORDINARY)
 {
+    needs(addresses_have_a_limit(), "RLIMIT_AS has no effect here");
+    needs(!apart_on, "objects lie apart");
     void *objects[SMALL], *small = new_small(objects);
     struct rlimit old;
     void *hogs = take_all_memory(&old);
@@ -179,6 +199,7 @@ static uint32_t next_random(uint32_t *state) { return *state = *state * 1664525 
  * Looked at when the reap is about to grow, because what the newest chunk has left is no overhead. */
 TEST(small_objects_cost_two_percent_beside_themselves, .modes = NOT_IN_PARTS)
 {
+    needs(!apart_on, "objects lie apart");
     uint32_t state = 7;
     size_t bytes = 0, held = 0, before = 0;
     for (size_t chunks = 0; chunks < 73; before = bytes) {
@@ -262,6 +283,7 @@ TEST(nothing_live_is_a_first_chunk, .times = 4 * FROMS, .times_shared = 4 * FROM
  * comes of it. */
 TEST(what_goes_into_the_hole_again_brings_no_look, .modes = NOT_IN_PARTS)
 {
+    needs(!apart_on, "objects lie apart");
     reapFree(&reap, reapMalloc(&reap, 100)), reapMalloc(&reap, 100);
     void *older[] = {reapMalloc(&reap, 1100), reapMalloc(&reap, 1100), reapMalloc(&reap, 1500)};
     reapFree(&reap, older[0]);
@@ -279,6 +301,7 @@ TEST(what_goes_into_the_hole_again_brings_no_look, .modes = NOT_IN_PARTS)
 TEST(each_length_is_told_from_each_place_in_a_byte, .modes = NOT_IN_PARTS)
 {
     enum { LEAST = 30, MOST = 66, PLACES = 8 };
+    needs(!apart_on, "objects lie apart");
     for (size_t units = LEAST; units <= MOST; units++) {
         for (size_t place = 0; place < PLACES; place++) {
             void *first = reapMalloc(&reap, 16);
@@ -303,6 +326,7 @@ TEST(a_full_buffer_seldom_joins, .modes = ORDINARY)
 {
     enum { OBJECTS = sizeof reap_buffer / 112, DROPPED = 2000 };
     static void *objects[OBJECTS];
+    needs(!apart_on, "objects lie apart");
     void *r = reap_from(FROM_BUFFER);
     uint64_t chance = 1;
     unsigned n = 0, joins = 0;
@@ -330,6 +354,7 @@ TEST(a_full_buffer_seldom_joins, .modes = ORDINARY)
 /* One object that comes and goes where a chunk begins must not cost a chunk each time. */
 TEST(a_border_between_chunks_does_not_thrash, .modes = NOT_IN_PARTS)
 {
+    needs(!apart_on, "objects lie apart");
     while (stats().chunks == 1) reapMalloc(&reap, 64);
     for (int i = 0; i < 100; i++) reapMalloc(&reap, 64);
     struct reap_stats full = stats();
@@ -348,6 +373,7 @@ TEST(a_border_between_chunks_does_not_thrash, .modes = NOT_IN_PARTS)
 
 TEST(validity_notices_each_broken_equation, .modes = ORDINARY)
 {
+    needs(!apart_on, "objects lie apart");
     struct reap *r = reap;
     struct reap_chunk *first = reap_first_chunk(r);
     void *objects[40], *child;
@@ -366,7 +392,7 @@ TEST(validity_notices_each_broken_equation, .modes = ORDINARY)
     BREAKS(r->bump += 16, r->bump -= 16);
     BREAKS(r->bump_max -= 16, r->bump_max += 16);
     BREAKS(r->own->budget.room++, r->own->budget.room--);
-    BREAKS(r->tables = &reap_no_tables, r->tables = apart_on ? &reap_no_tables : r->own);
+    BREAKS(r->tables = &reap_no_tables, r->tables = r->own);
     BREAKS(block->next = NULL, block->next = objects[6]);
     BREAKS(bitmap_set(first->lives, gap), bitmap_clear(first->lives, gap));
     BREAKS(bitmap_set(first->lives, live + 1), bitmap_clear(first->lives, live + 1));
