@@ -259,7 +259,7 @@ def record_of(stock, reap):
              f"key {version}, {os.uname().machine}"]
     for page in PAGES:
         s, r = stock[page], reap[page]
-        lines.append(f"{page} {r.pools / s.pools:.3f} {r.total / s.total:.3f} {sum(r.calls.values()):.1f}")
+        lines.append(f"{page} {r.pools / s.pools:.3f} {r.total / s.total:.3f} {max(0, sum(r.calls.values())):.1f}")
     return lines
 
 

@@ -150,11 +150,14 @@ apr_status_t apr_pool_cleanup_run(apr_pool_t *pool, void *data, cleanup_fn *plai
 
 void pool_run_cleanups(apr_pool_t *pool, struct cleanup **list)
 {
-    while (*list) {
-        struct cleanup cleanup = **list;
+    struct cleanup *cleanup;
 
-        drop(pool, list);
-        cleanup.plain((void *)cleanup.data);
+    while ((cleanup = *list)) {
+        cleanup_fn *plain = cleanup->plain;
+        void *data = (void *)cleanup->data;
+        *list = cleanup->next;
+        spare(pool, cleanup);
+        plain(data);
     }
 }
 

@@ -12,7 +12,6 @@
 
 static void count_classes(struct hoard_class classes[CLASSES])
 {
-    hoard_give_kept_reaps();
     for (unsigned i = 0; i < CLASSES; i++)
         classes[i] = (struct hoard_class){.size = sizeclasses[i].size, .has_chunks = i >= CLASS_CHUNK};
     for (struct arena *arena = arena_first(); arena != NULL; arena = arena->next) {
@@ -58,6 +57,7 @@ int usage_walk_classes(int (*fn)(const struct hoard_class *sizes, void *arg), vo
 {
     struct hoard_class classes[CLASSES];
     int result = 0;
+    hoard_give_kept_reaps();
     count_classes(classes);
     for (unsigned i = 1; i < CLASSES && result == 0; i++)
         if (classes[i].superblocks != 0) result = fn(&classes[i], arg);

@@ -60,6 +60,19 @@ static NOINLINE struct reap *dead_of_depot(uint8_t votes)
     return reap;
 }
 
+/* Creates a child of a dead reap of a depot. False: there is none, or the parent keeps one. */
+static ALWAYS_INLINE bool create_of_depot(void **handle, struct reap *parent)
+{
+    uint8_t votes = atomic_load_explicit(&parent->below.votes, memory_order_relaxed);
+    if (atomic_load_explicit(&parent->below.cached, memory_order_relaxed) || !started) return false;
+    struct reap *reap = reap_depot_take(reap_step(votes));
+    if (!reap) return false;
+    atomic_store_explicit(&reap->below.votes, (uint8_t)reap_step_below(votes), memory_order_relaxed);
+    *handle = reap_region_enliven(reap);
+    if (UNLIKELY(reap_tree_add(reap, parent) & REAP_LIMITED)) reap_quota_begin(reap, parent);
+    return true;
+}
+
 /* A dead reap for the next child or root: the cached child, if it has today's size, or one of a depot. NULL:
  * there is none. */
 static ALWAYS_INLINE struct reap *dead_one_for(struct reap *parent)
@@ -78,10 +91,18 @@ static NOINLINE void create_slow(void **handle, void **parent_handle)
     if (parent_handle && *parent_handle) parent = reap_hold_lightly(parent_handle, "reapCreate");
     *handle = NULL;
     if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire)) && !start()) return;
-    struct reap *reap = reap_region_create(parent, dead_one_for(parent));
+    struct reap *reap = dead_one_for(parent);
+    reap = LIKELY(reap != NULL) ? reap_region_enliven(reap) : reap_region_create(parent);
     if (!reap) return;
     *handle = reap;
     if (reap_tree_add(reap, parent) & REAP_LIMITED) reap_quota_begin(reap, parent);
+}
+
+/* Creates a reap that the parent or the list has not kept. */
+static NOINLINE void create_other(void **handle, void **parent_handle)
+{
+    struct reap *parent = parent_handle ? *parent_handle : NULL;
+    if (!handle_is_plain(parent) || !create_of_depot(handle, parent)) create_slow(handle, parent_handle);
 }
 
 /* Makes the cached reap of a list the newest one, if it has this size: if there is one, the library has
@@ -111,7 +132,7 @@ ALIGNED void reapCreate(void **handle, void **parent_handle)
     else if (!parent && reap_kept_root)
         reap = create_again(&reap_roots[reap_kept_root - 1].list, NULL, REAP_FIRST_SIZE, &flags);
     if (UNLIKELY(!reap)) {
-        create_slow(handle, parent_handle);
+        create_other(handle, parent_handle);
         return;
     }
     *handle = reap;
@@ -323,7 +344,7 @@ static NOINLINE bool end_voting(struct reap *parent, struct reap *reap, void **h
     if (!reap_region_only_bumped(reap, size) || !reap_tree_try_lock(&parent->below)) return false;
     *handle = NULL;
     reap_tree_unlink(&parent->below, reap);
-    reap_region_learn(reap);
+    if (!reap_region_is_right(reap, parent, size)) reap_region_learn(reap);
     reap_region_restart(reap, size);
     reap_region_put_to_rest(reap);
     bool is_kept = size == reap_child_size(parent) && reap_tree_keep(&parent->below, reap);
@@ -434,10 +455,19 @@ void reapFreeAll(void **handle)
 {
     REAP_NOT_NULL(handle, "reapFreeAll");
     struct reap *reap = *handle;
-    if (handle_is_plain(reap))
-        clear(reap, false);
-    else
+    if (UNLIKELY(!handle_is_plain(reap))) {
         clear_shared(handle);
+        return;
+    }
+    unsigned special = reap->flags & (unsigned)~(REAP_LIMITED | REAP_SOURCED);
+    uintptr_t more = (uintptr_t)reap->below.first | (uintptr_t)reap->cleanups | special;
+    if (UNLIKELY(more != 0)) {
+        clear(reap, false);
+        return;
+    }
+    if (reap_region_is_untouched(reap)) return;
+    reap_region_clear(reap);
+    if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_quota_end(reap);
 }
 
 /* Returns true if an address lies in a reap, or in one below it. */

@@ -5,17 +5,19 @@
 #include "arena/arena.h"
 #include "reap/reap_tree.h"
 
-/* The places of a step's reaps, behind those of smaller ones. */
-static inline unsigned room(unsigned step) { return 8U >> step; }
-static inline unsigned place(unsigned step) { return 16 - (16U >> step); }
-enum { PLACES = 8 + 4 + 2 + 1 };
-static_assert(REAP_STEPS == 4, "each size has a place");
+/* The places that a step's reaps have. */
+enum { PLACES = 8 };
+static inline unsigned room(unsigned step) { return PLACES >> step; }
+static_assert(REAP_STEPS == 4, "each size has a place, and a number in a word");
 
 static struct depot {
     _Alignas(64) struct reap_list guard; /* an empty one, for its lock */
-    uint8_t numbers[REAP_STEPS];
+    union {
+        uint8_t numbers[REAP_STEPS];
+        uint32_t any; /* 0: it is empty */
+    };
     uint8_t least[REAP_STEPS]; /* the least number since the last look */
-    struct reap *dead[PLACES];
+    struct reap *dead[REAP_STEPS][PLACES];
 } depots[ROOT_LISTS];
 
 /* The depot that was full, last. */
@@ -28,13 +30,18 @@ static inline unsigned number_in(const struct depot *depot, unsigned step)
     return __atomic_load_n(&depot->numbers[step], __ATOMIC_RELAXED);
 }
 
+static inline bool is_stocked(const struct depot *depot)
+{
+    return __atomic_load_n(&depot->any, __ATOMIC_RELAXED) != 0;
+}
+
 static inline void set_number(struct depot *depot, unsigned step, unsigned number)
 {
     __atomic_store_n(&depot->numbers[step], (uint8_t)number, __ATOMIC_RELAXED);
 }
 
 /* A fork between these stores of another thread loses a dead reap in the child, and no more. */
-static struct reap *take_dead(struct depot *depot, unsigned step)
+static ALWAYS_INLINE struct reap *take_dead(struct depot *depot, unsigned step)
 {
     struct reap *reap = NULL;
     if (number_in(depot, step) == 0) return NULL;
@@ -44,7 +51,7 @@ static struct reap *take_dead(struct depot *depot, unsigned step)
         set_number(depot, step, number);
         if (depot->least[step] > number) depot->least[step] = (uint8_t)number;
         atomic_signal_fence(memory_order_seq_cst);
-        reap = depot->dead[place(step) + number];
+        reap = depot->dead[step][number];
     }
     reap_tree_unlock(&depot->guard);
     return reap;
@@ -63,7 +70,7 @@ static bool put_dead(struct depot *depot, unsigned step, struct reap *reap)
     unsigned number = depot->numbers[step];
     bool has_room = number < room(step);
     if (LIKELY(has_room)) {
-        depot->dead[place(step) + number] = reap;
+        depot->dead[step][number] = reap;
         atomic_signal_fence(memory_order_seq_cst);
         set_number(depot, step, number + 1);
     }
@@ -75,11 +82,11 @@ static bool put_dead(struct depot *depot, unsigned step, struct reap *reap)
 void reap_depot_keep(struct reap *reap)
 {
     struct reap_chunk *first = reap_first_chunk(reap);
-    unsigned step = 0;
-    ASSERT(first->tag == 0);
+    unsigned log = (unsigned)__builtin_ctzl(first->size),
+             step = first->size == REAP_SMALL_SIZE ? 0 : log - 12;
+    ASSERT(first->tag == 0 && first->size == reap_size_of_step(step));
     if (UNLIKELY(atomic_load_explicit(&looked_at, memory_order_relaxed) != arena_purged_at()))
         reap_depot_give_idle();
-    while (step < REAP_FIRST_STEPS && reap_size_of_step(step) < first->size) step++;
     if (!reap_kept_root) reap_kept_root = (uint8_t)(reap_root_number(reap) + 1);
     if (LIKELY(put_dead(&depots[reap_kept_root - 1], step, reap))) return;
     atomic_store_explicit(&full[step], (uint8_t)(reap_kept_root - 1), memory_order_relaxed);
@@ -132,7 +139,7 @@ void reap_depot_give_idle(void)
 {
     atomic_store_explicit(&looked_at, arena_purged_at(), memory_order_relaxed);
     for (unsigned i = 0; i < ROOT_LISTS; i++)
-        for (unsigned step = 0; step < REAP_STEPS; step++)
+        for (unsigned step = 0; is_stocked(&depots[i]) && step < REAP_STEPS; step++)
             give_some(&depots[i], step, look(&depots[i], step));
 }
 
@@ -140,7 +147,7 @@ size_t reap_depot_bytes(void)
 {
     size_t bytes = 0;
     for (unsigned i = 0; i < ROOT_LISTS; i++)
-        for (unsigned step = 0; step < REAP_STEPS; step++)
+        for (unsigned step = 0; is_stocked(&depots[i]) && step < REAP_STEPS; step++)
             bytes += number_in(&depots[i], step) * reap_size_of_step(step);
     return bytes;
 }

@@ -92,23 +92,15 @@ struct reap *reap_region_create_from(const struct chunk_source *asked, size_t si
     return reap_region_enliven(reap);
 }
 
-struct reap *reap_region_create(const struct reap *parent, struct reap *dead)
+struct reap *reap_region_create(const struct reap *parent)
 {
     size_t size = parent ? reap_child_size(parent) : REAP_FIRST_SIZE;
-    if (dead) return reap_region_enliven(dead);
     struct reap_chunk *chunk = chunk_alloc(size, &size, NULL);
     if (!chunk) return NULL;
     struct reap *reap = begin_reap(chunk, size, false);
     uint8_t votes = parent ? atomic_load_explicit(&parent->below.votes, memory_order_relaxed) : 0;
     atomic_init(&reap->below.votes, (uint8_t)reap_step_below(votes));
     return reap_region_enliven(reap);
-}
-
-/* Returns true if a reap's objects would have fitted into a first chunk of this size. */
-static bool fits(const struct reap *reap, size_t size)
-{
-    size_t used = (size_t)(reap->bump - (char *)reap_address(reap_first_chunk(reap)->first));
-    return reap_head(size) + used + REAP_UNIT <= size;
 }
 
 void reap_region_learn(const struct reap *reap)
@@ -121,7 +113,7 @@ void reap_region_learn(const struct reap *reap)
     int votes = (int8_t)(state & -REAP_VOTE) / REAP_VOTE;
     if (first->size != reap_size_of_step(step)) return; /* it began before the last step */
     bool outgrown = reap->peak > first->size;
-    bool less = step == 0 || (reap->current == first && fits(reap, reap_size_of_step(step - 1)));
+    bool less = step == 0 || (reap->current == first && reap_region_fits(reap, reap_size_of_step(step - 1)));
     bool right = !outgrown && !less; /* then votes end at -1: so a few great children change nothing */
     votes = right && votes >= -1 ? -1 : votes + (less && !outgrown ? -1 : 1);
     if (votes > 0) {
