@@ -252,7 +252,7 @@ static NOINLINE void check_end(struct reap *reap, const char *call)
 {
     check_going(reap, call);
     check_entered(reap, call);
-    reap_check_objects(reap, call);
+    reap_check_objects(reap, 0, call);
 }
 
 static ALWAYS_INLINE void check_may_end(struct reap *reap, const char *call)
@@ -415,7 +415,7 @@ void reapRewind(void **handle, const reap_mark *mark)
     reap_mark_check(reap, mark, "reapRewind");
     const reap_mark to = *mark; /* a function may free the mark's memory */
     check_going(reap, "reapRewind");
-    if (UNLIKELY(reap->flags & REAP_WATCHED)) reap_check_objects(reap, "reapRewind");
+    if (UNLIKELY(reap->flags & REAP_WATCHED)) reap_check_objects(reap, to.depth, "reapRewind");
     empty_tree(reap, to.depth, "reapRewind");
     ASSERT(reap_tree_newest(reap, to.depth) == NULL || reap->flags & REAP_ENDING);
     reap_alloc_take_remote(reap);

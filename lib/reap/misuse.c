@@ -45,9 +45,9 @@ void reap_note_object(struct reap_chunk *chunk)
     apart_note(chunk, reap_handle(reap), reap_name_text(reap_known(reap)));
 }
 
-void reap_check_objects(struct reap *reap, const char *call)
+void reap_check_objects(struct reap *reap, unsigned depth, const char *call)
 {
-    for (struct reap_chunk *chunk = reap->chunks; chunk; chunk = chunk->next) {
+    for (struct reap_chunk *chunk = reap->chunks; chunk && chunk->depth >= depth; chunk = chunk->next) {
         if (!reap_chunk_is_apart(chunk)) continue;
         if (!apart_is_intact(chunk)) reap_misuse_object(call, reap, reap_address(chunk->first));
         reap_note_object(chunk);

@@ -107,10 +107,10 @@ static inline void handle_check_place(void **handle, const char *call)
 /* Returns true if it is the chunk of a large object, without writes around that object. */
 bool reap_is_whole(const struct reap_chunk *chunk);
 
-/* Notes the reap of an object that lies apart, for lines about it. The second one does so for all objects of
- * a reap, and ends the program when bytes around one were written to. */
+/* Notes the reap of an object that lies apart, for lines about it. The second one does so for all objects
+ * since a mark of that depth (0: for all), and ends the program when bytes around one were written to. */
 void reap_note_object(struct reap_chunk *chunk);
-void reap_check_objects(struct reap *reap, const char *call);
+void reap_check_objects(struct reap *reap, unsigned depth, const char *call);
 
 /* Says that the program, or the library, may touch so many bytes of an object. Any thread. */
 static inline void reap_use_all(const struct reap_chunk *chunk, size_t bytes)

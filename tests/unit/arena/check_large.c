@@ -44,10 +44,11 @@ TEST(mappings_come_and_go)
         }
 }
 
+/* An emulator may take the address for a wish. */
 static bool map_at(char *at, size_t size)
 {
     void *got = mmap(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    ck_assert(got == MAP_FAILED || got == at);
+    if (got != MAP_FAILED && got != at) munmap(got, size);
     return got == at;
 }
 

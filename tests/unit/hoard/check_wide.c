@@ -6,6 +6,7 @@
 #include "arena/large.h"
 #include "heap/global_heap.h"
 #include "heap/heap_table.h"
+#include "hoard/purge_thread.h"
 
 enum { WIDE = CLASS_CHUNK - CLASS_WIDE };
 
@@ -213,6 +214,18 @@ TEST(a_block_that_is_kept_wakes_the_thread_that_purges, .times = PATHS - 1)
     hoard_free(block);
     ck_assert_uint_ne(kept(sizeclass_of(24000)), 0);
     pthread_join(thread, NULL);
+}
+
+/* Nothing of this program's runs any more but the thread. */
+TEST(what_a_program_keeps_that_sleeps_goes_home, .times = PATHS - 1)
+{
+    use_path(_i, "purge_ms=4");
+    needs_rseq();
+    hoard_free(hoard_malloc(20000));
+    ck_assert(heap_keeps_any());
+    purge_thread_start();
+    for (unsigned i = 0; i < 1000 && heap_keeps_any(); i++) usleep(10000);
+    ck_assert(!heap_keeps_any());
 }
 
 static enum superblock_kind kind_of(const void *object) { return superblock_of(object)->kind; }

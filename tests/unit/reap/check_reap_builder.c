@@ -127,6 +127,4 @@ TEST(across_a_mark, .times = KINDS)
     reapDestroy(&reap);
 }
 
-/* Its kinds of reaps have shared ones among them: the mode says where their objects come from. */
-
 int main(void) { return run_tests((struct suite){.modes = ORDINARY | IN_PARTS}); }

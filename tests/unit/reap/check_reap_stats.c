@@ -48,7 +48,6 @@ TEST(a_walk_sees_each_object_once)
 
 TEST(stats_add_up, .modes = ORDINARY)
 {
-    needs(!apart_on, "objects lie apart");
     ck_assert_uint_eq(stats().chunks, 1);
     ck_assert_uint_eq(stats().chunk_bytes, 8192);
     ck_assert_uint_eq(stats().limit, 0);
@@ -60,7 +59,7 @@ TEST(stats_add_up, .modes = ORDINARY)
     reapFree(&reap, large);
     reapFree(&reap, small);
     ck_assert_uint_eq(stats().live_bytes, 16);
-    ck_assert_uint_eq(stats().chunk_bytes, 8192);
+    ck_assert_uint_le(stats().chunk_bytes, 8192 + (apart_on ? 16 + 32 : 0));
     ck_assert_uint_eq(stats().peak_chunk_bytes, held);
 }
 

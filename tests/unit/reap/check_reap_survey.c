@@ -226,7 +226,7 @@ TEST(a_survey_finds_all_that_stays_while_others_come_and_go)
     size_t most = 0, again = 0;
     make_staying();
     start_threads(THREADS, come_and_go, NULL);
-    for (unsigned round = 0; round < shorter(ROUNDS, 400); round++) {
+    for (unsigned round = 0; round < shorter(ROUNDS, is_slowed() ? 100 : 400); round++) {
         struct visits visits = {{0}, 0};
         ck_assert_int_eq(reapSurvey(round % 2 ? NULL : &reap, visit, &visits), 0);
         for (int i = 0; i < STAYING; i++) {
@@ -246,7 +246,7 @@ TEST(held_bytes_while_others_come_and_go)
     make_staying();
     size_t least = reapHeldBytes(&reap), most = 0;
     start_threads(THREADS, come_and_go, NULL);
-    for (unsigned round = 0; round < shorter(200000, 20000); round++) {
+    for (unsigned round = 0; round < steps_of(160000); round++) {
         size_t held = reapHeldBytes(&reap);
         ck_assert_uint_ge(held, least);
         if (held > most) most = held;
@@ -274,7 +274,7 @@ TEST(walks_while_others_adopt)
     enum { THREADS = 2 };
     make_staying();
     start_threads(THREADS, move_around, NULL);
-    for (unsigned round = 0; round < shorter(20000, 2000); round++) {
+    for (unsigned round = 0; round < steps_of(16000); round++) {
         struct visits visits = {{0}, 0};
         ck_assert_uint_ge(reapHeldBytes(&reap), STAYING * (size_t)1024);
         if (round % 100 == 0) reapSurvey(&reap, visit, &visits);
@@ -323,7 +323,7 @@ TEST(a_survey_beside_shared_reaps_that_end)
     enum { THREADS = 3 };
     make_staying();
     start_threads(THREADS, share_and_end, NULL);
-    for (unsigned round = 0; round < shorter(ROUNDS, 1000); round++) {
+    for (unsigned round = 0; round < shorter(ROUNDS, is_slowed() ? 100 : 1000); round++) {
         struct visits visits = {{0}, 0};
         ck_assert_int_eq(reapSurvey(round % 2 ? NULL : &reap, visit, &visits), 0);
         for (int i = 0; i < STAYING; i++) ck_assert_int_eq(visits.stays[i], 1);

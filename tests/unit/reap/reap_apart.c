@@ -90,6 +90,18 @@ CASE(many_come_and_go)
     reapFreeAll(&reap);
 }
 
+/* Else each would take a time in proportion to all that the reap has. */
+CASE(a_rewind_looks_only_at_what_goes)
+{
+    reap_mark mark;
+    char *older = OPAQUE((char *)reapMalloc(&reap, 100));
+    older[100]++; /* a mistake that a look would find with harden=1 */
+    reapMark(&reap, &mark);
+    reapRewind(&reap, &mark);
+    older[100]--;
+    reapFreeAll(&reap);
+}
+
 enum { SECONDS = 1, BLOCKS = 64, BLOCK = 70000 };
 static volatile bool over;
 

@@ -258,6 +258,7 @@ CASE(test_exhaustion)
     reap::options wrong;
     wrong.flags = 1u << 31;
     EXPECT(throws<std::system_error>([&] { reap::resource refused(wrong); }));
+    if (std::getenv("REAP_TEST_STEPS")) return; // a tool watches: objects lie apart, and no buffer is full
     std::array<char, 8192> buffer;
     reap::options in_buffer;
     in_buffer.buffer = buffer.data();

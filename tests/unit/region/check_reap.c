@@ -120,13 +120,13 @@ TEST(aligned_objects)
 
 TEST(realloc_grows_in_place)
 {
-    needs(!apart_on, "objects lie apart");
     char *object = reapRealloc(&reap, NULL, 10);
     strcpy(object, "123456789");
-    ck_assert_ptr_eq(reapRealloc(&reap, object, 1000), object); /* at the bump pointer */
+    char *grown = reapRealloc(&reap, object, 1000);
+    if (!apart_on) ck_assert_ptr_eq(grown, object); /* at the bump pointer */
     char *last = reapMalloc(&reap, 10);
-    char *moved = reapRealloc(&reap, object, 2000);
-    if (reap_mode != MODE_PARTS) ck_assert_ptr_ne(moved, object); /* there nothing need be behind it */
+    char *moved = reapRealloc(&reap, grown, 2000);
+    if (reap_mode != MODE_PARTS) ck_assert_ptr_ne(moved, grown); /* there nothing need be behind it */
     ck_assert_str_eq(moved, "123456789");
     ck_assert_uint_eq(reapUsableSize(last), 16);
     ck_assert_uint_eq(stats().live_objects, 2);
@@ -134,20 +134,21 @@ TEST(realloc_grows_in_place)
 
 TEST(realloc_shrinks_in_place)
 {
-    needs(!apart_on, "objects lie apart");
     char *object = reapMalloc(&reap, 1000), *behind = reapMalloc(&reap, 10);
-    ck_assert_ptr_eq(reapRealloc(&reap, object, 100), object);
-    ck_assert_uint_eq(reapUsableSize(object), 112);
+    char *less = reapRealloc(&reap, object, 100);
+    ck_assert(less == object || apart_on);
+    ck_assert_uint_eq(reapUsableSize(less), 112);
     ck_assert_uint_eq(stats().live_bytes, 128);
-    ck_assert_ptr_eq(reapRealloc(&reap, object, 0), object);
-    ck_assert_uint_eq(reapUsableSize(object), 16);
-    ck_assert_ptr_eq(reapRealloc(&reap, behind, 0), behind);
+    char *least = reapRealloc(&reap, less, 0);
+    ck_assert(least == less || apart_on);
+    ck_assert_uint_eq(reapUsableSize(least), 16);
+    less = reapRealloc(&reap, behind, 0);
+    ck_assert(less == behind || apart_on);
     ck_assert_uint_eq(stats().live_objects, 2);
 }
 
 TEST(large_objects_have_chunks_of_their_own, .modes = ORDINARY)
 {
-    needs(!apart_on, "objects lie apart");
     size_t before = stats().chunk_bytes;
     char *object = reapMalloc(&reap, 1000000);
     ck_assert_uint_eq(stats().chunks, 2);
@@ -162,9 +163,9 @@ TEST(large_objects_have_chunks_of_their_own, .modes = ORDINARY)
     ck_assert_uint_lt(stats().chunk_bytes, 200000);
     object = reapRealloc(&reap, object, 100);
     ck_assert_int_eq(object[0], 'a');
-    ck_assert_uint_eq(stats().chunk_bytes, before);
+    ck_assert_uint_le(stats().chunk_bytes, before + (apart_on ? 112 + 32 : 0));
     reapFree(&reap, object);
-    ck_assert_uint_eq(stats().peak_chunk_bytes >= 5000000, 1);
+    ck_assert_uint_ge(stats().peak_chunk_bytes, 5000000);
 }
 
 /* Its pages move with the chunk's header, among other large objects that lie before and behind it in the

@@ -373,7 +373,6 @@ TEST(a_border_between_chunks_does_not_thrash, .modes = NOT_IN_PARTS)
 
 TEST(validity_notices_each_broken_equation, .modes = ORDINARY)
 {
-    needs(!apart_on, "objects lie apart");
     struct reap *r = reap;
     struct reap_chunk *first = reap_first_chunk(r);
     void *objects[40], *child;
@@ -381,13 +380,18 @@ TEST(validity_notices_each_broken_equation, .modes = ORDINARY)
     for (int i = 0; i < 40; i++) objects[i] = reapMalloc(&reap, 40);
     for (int i = 0; i < 12; i += 3) reapFree(&reap, objects[i]);
     reapMalloc(&reap, 100000);
-    size_t gap = reap_unit(objects[3]), live = reap_unit(objects[4]);
-    struct reap_block *block = objects[9];
     assert_valid(reap);
     BREAKS(r->tag++, r->tag--);
     BREAKS(r->held++, r->held--);
     BREAKS(r->carved++, r->carved--);
     BREAKS(r->spare_bytes++, r->spare_bytes--);
+    BREAKS(first->owner = child, first->owner = r);
+    BREAKS(r->chunks->prev = first, r->chunks->prev = NULL);
+    BREAKS(r->below.first->parent = NULL, r->below.first->parent = r);
+    BREAKS(r->peak = 0, r->peak = r->held);
+    needs(!apart_on, "no object is in a chunk, which has no gaps, therefore");
+    size_t gap = reap_unit(objects[3]), live = reap_unit(objects[4]);
+    struct reap_block *block = objects[9];
     BREAKS(r->end -= 16, r->end += 16);
     BREAKS(r->bump += 16, r->bump -= 16);
     BREAKS(r->bump_max -= 16, r->bump_max += 16);
@@ -401,10 +405,6 @@ TEST(validity_notices_each_broken_equation, .modes = ORDINARY)
     BREAKS(bitmap_set(first->starts, first->end_unit - 1), bitmap_clear(first->starts, first->end_unit - 1));
     BREAKS(first->state = REAP_CHUNK_SWEPT, first->state = REAP_CHUNK_LISTED);
     BREAKS(*chunk_map_entry(first) += 2, *chunk_map_entry(first) -= 2);
-    BREAKS(first->owner = child, first->owner = r);
-    BREAKS(r->chunks->prev = first, r->chunks->prev = NULL);
-    BREAKS(r->below.first->parent = NULL, r->below.first->parent = r);
-    BREAKS(r->peak = 0, r->peak = r->held);
 }
 
 /* --- chunks against live bytes --------------------------------------------------------------- */
@@ -536,8 +536,5 @@ TEST(a_small_reap_seldom_joins, .times = sizeof small_reaps / sizeof small_reaps
     ck_assert_uint_le(work, PAIRS / 6);
     if (small_reaps[_i].is_kept) ck_assert_uint_le(stats().chunk_bytes, held);
 }
-
-/* What lies side by side, and what the newest chunk has left, differs in parts. Frees in a shared reap ask
- * the backend where their chunk is, and need no wider table. */
 
 int main(void) { return run_tests((struct suite){.begin = setup, .end = teardown, .modes = ALL_MODES}); }
