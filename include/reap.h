@@ -210,11 +210,12 @@ int reapOf(const void *pointer, void **reap) REAP_ATTRIBUTE(nonnull(2));
 int reapFreeAny(void *object);
 
 /* Gives back memory that the reap holds without need: the chunks that it keeps for later rounds, all but
- * `keep` bytes of them; the chunk that it keeps for its next child; and chunks without a live object, after
- * the reap has completed the frees of other threads. Objects stay where they are, and so does a chunk with an
- * object. From then on the reap uses the free memory of these chunks again, one chunk after the other, and
- * gives back those that become empty before their turn. Returns the bytes that went back to the heap; the
- * heap gives them to the OS as it does all unused memory. */
+ * `keep` bytes of them; the chunk that it keeps for its next child, and those that the thread keeps of
+ * others' children; and chunks without a live object, after the reap has completed the frees of other
+ * threads. Objects stay where they are, and so does a chunk with an object. From then on the reap uses the
+ * free memory of these chunks again, one chunk after the other, and gives back those that become empty before
+ * their turn. Returns the bytes that went back to the heap; the heap gives them to the OS as it does all
+ * unused memory. */
 size_t reapTrim(void **reap, size_t keep) REAP_ATTRIBUTE(nonnull(1));
 
 /* The parent's handle, or NULL for a root. */

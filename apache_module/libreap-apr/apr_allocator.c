@@ -19,14 +19,16 @@
 #include "hoard.h"
 
 enum {
-    KEPT_NODES = 4,              /* at most, of the smallest size */
-    KEPT_BY_CLEAR = 1024 * 1024, /* bytes at most: see reapFreeAll */
+    KEPT_NODES = 4,        /* at most, of the smallest size */
+    SMALL_NODE = 2 * 4096, /* bytes of these, or more */
 };
 
 apr_status_t apr_allocator_create(apr_allocator_t **allocator)
 {
     *allocator = hoard_calloc(1, sizeof **allocator);
-    return *allocator ? APR_SUCCESS : APR_ENOMEM;
+    if (!*allocator) return APR_ENOMEM;
+    (*allocator)->kept_most = KEPT_NODES;
+    return APR_SUCCESS;
 }
 
 /* The last node that was kept; there is one. */
@@ -66,37 +68,49 @@ apr_size_t apr_allocator_align(apr_allocator_t *allocator, apr_size_t size)
     return total < 2 * page ? 2 * page : total;
 }
 
-/* Returns true if an allocator may keep that number of nodes. */
-static bool allows(const apr_allocator_t *allocator, unsigned number)
+/* Sets how many nodes an allocator may keep, and gives back those beyond. */
+static void set_most(apr_allocator_t *allocator)
 {
-    return allocator->max_free == APR_ALLOCATOR_MAX_FREE_UNLIMITED ||
-           number * 2 * page_size() <= allocator->max_free;
+    apr_size_t most = allocator->max_free / (2 * page_size());
+
+    if (allocator->max_free == APR_ALLOCATOR_MAX_FREE_UNLIMITED || most > KEPT_NODES) most = KEPT_NODES;
+    allocator->kept_most = allocator->mutex ? 0 : (unsigned)most;
+    while (allocator->kept_number > allocator->kept_most) hoard_free(pop_kept(allocator));
 }
 
-static bool keep(apr_allocator_t *allocator, apr_memnode_t *node)
+static inline bool keep(apr_allocator_t *allocator, apr_memnode_t *node)
 {
-    if (node->index != 1 || allocator->mutex || allocator->kept_number == KEPT_NODES) return false;
-    if (!allows(allocator, allocator->kept_number + 1)) return false;
+    if (node->index != 1 || allocator->kept_number >= allocator->kept_most) return false;
     node->next = allocator->kept;
     allocator->kept = node;
     allocator->kept_number++;
     return true;
 }
 
-apr_memnode_t *apr_allocator_alloc(apr_allocator_t *allocator, apr_size_t size)
+static __attribute__((noinline)) apr_memnode_t *new_node(apr_allocator_t *allocator, apr_size_t size)
 {
     apr_size_t total = apr_allocator_align(allocator, size);
     apr_size_t index = total / page_size() - 1;
     apr_memnode_t *node;
 
     if (total == 0 || index > APR_UINT32_MAX) return NULL;
-    node = index == 1 && allocator->kept && !allocator->mutex ? pop_kept(allocator) : hoard_malloc(total);
+    node = index == 1 && allocator->kept ? pop_kept(allocator) : hoard_malloc(total);
     if (!node) return NULL;
     *node = (apr_memnode_t){
         .index = (apr_uint32_t)index,
         .first_avail = (char *)node + APR_MEMNODE_T_SIZE,
         .endp = (char *)node + total,
     };
+    return node;
+}
+
+/* A node that was kept has its size and its end still, as on stock. */
+apr_memnode_t *apr_allocator_alloc(apr_allocator_t *allocator, apr_size_t size)
+{
+    if (!allocator->kept || size > SMALL_NODE - APR_MEMNODE_T_SIZE) return new_node(allocator, size);
+    apr_memnode_t *node = pop_kept(allocator);
+    node->next = NULL;
+    node->first_avail = (char *)node + APR_MEMNODE_T_SIZE;
     return node;
 }
 
@@ -118,6 +132,7 @@ apr_pool_t *apr_allocator_owner_get(apr_allocator_t *allocator) { return allocat
 void apr_allocator_mutex_set(apr_allocator_t *allocator, apr_thread_mutex_t *mutex)
 {
     allocator->mutex = mutex;
+    set_most(allocator);
 }
 
 apr_thread_mutex_t *apr_allocator_mutex_get(apr_allocator_t *allocator) { return allocator->mutex; }
@@ -127,13 +142,5 @@ apr_thread_mutex_t *apr_allocator_mutex_get(apr_allocator_t *allocator) { return
 void apr_allocator_max_free_set(apr_allocator_t *allocator, apr_size_t size)
 {
     allocator->max_free = size;
-    if (allocator->mutex) return;
-    while (!allows(allocator, allocator->kept_number)) hoard_free(pop_kept(allocator));
-}
-
-void pool_trim(apr_pool_t *pool)
-{
-    apr_size_t most = pool->allocator->max_free;
-
-    if (most != APR_ALLOCATOR_MAX_FREE_UNLIMITED && most < KEPT_BY_CLEAR) reapTrim(&pool->reap, most);
+    set_most(allocator);
 }

@@ -57,28 +57,30 @@ static inline void forget_contents(apr_pool_t *pool)
     pool->idle_brigades = 0;
 }
 
-/* Field by field: gcc makes a loop of an initializer, which takes as long as the rest of creation. */
+/* All but the tree and the cleanups. Field by field: gcc makes a loop of an initializer, which takes as long
+ * as the rest of creation. */
 static inline void pool_init(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
 {
     pool->reap = (void *)&pool_no_reap;
     pool->abort_fn = abort_fn;
     pool->allocator = allocator;
-    pool->cleanups = pool->pre_cleanups = pool->spare_cleanups = NULL;
+    pool->pre_cleanups = pool->spare_cleanups = NULL;
     pool->cleanup_blocks = NULL;
+    pool->carved_cleanups = 0;
     forget_contents(pool);
     pool->ending = false;
-    pool->parent = pool->child = pool->sibling = NULL;
-    pool->ref = NULL;
 }
 
 static apr_pool_t *pool_new(apr_pool_t *parent, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
 {
-    apr_pool_t *above = pool_above(parent);
-    apr_pool_t *pool = above && !pool_reap(above) ? NULL : hoard_malloc(sizeof *pool);
+    apr_pool_t *above = pool_above(parent), *pool = NULL;
 
+    if (!parent)
+        pool = hoard_calloc(1, sizeof *pool);
+    else if (!above || pool_reap(above))
+        pool = pool_tree_new(parent);
     if (!pool) return pool_exhausted(abort_fn);
     pool_init(pool, abort_fn, allocator);
-    if (parent) pool_tree_link(pool, parent);
     return pool;
 }
 
@@ -141,13 +143,22 @@ apr_status_t apr_pool_create_core_ex(apr_pool_t **newpool, apr_abortfunc_t abort
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-static void end_contents(apr_pool_t *pool)
+static inline void end_contents(apr_pool_t *pool)
 {
     if (pool->pre_cleanups) pool_run_cleanups(pool, &pool->pre_cleanups);
     while (pool->child) apr_pool_destroy(pool->child);
     pool->ending = true;
     if (pool->cleanups) pool_run_cleanups(pool, &pool->cleanups);
     if (pool->subprocesses) pool_end_subprocesses(pool->subprocesses);
+}
+
+/* Has a pool that was cleared give back what its allocator's max_free does not allow it to keep. */
+static inline void trim(apr_pool_t *pool)
+{
+    enum { KEPT_BY_CLEAR = 1024 * 1024 /* bytes at most: see reapFreeAll */ };
+    apr_size_t most = pool->allocator->max_free;
+
+    if (most != APR_ALLOCATOR_MAX_FREE_UNLIMITED && most < KEPT_BY_CLEAR) reapTrim(&pool->reap, most);
 }
 
 /* A cleanup may clear its own pool, which then is still ending. And it may register a pre-cleanup, which is
@@ -162,7 +173,7 @@ void apr_pool_clear(apr_pool_t *pool)
         pool_call = "apr_pool_clear";
         reapFreeAll(&pool->reap);
         pool_call = NULL;
-        pool_trim(pool);
+        trim(pool);
     }
     forget_contents(pool);
     pool->ending = was_ending;
@@ -177,10 +188,12 @@ void apr_pool_destroy(apr_pool_t *pool)
     if (pool->cleanup_blocks) pool_free_cleanups(pool, false);
     owner = allocator->owner == pool;
     if (pool->child) pool_tree_hand_up(pool);
-    if (pool->parent) pool_tree_unlink(pool);
     pool_call = "apr_pool_destroy";
     if (pool_has_reap(pool)) reapDestroy(&pool->reap);
-    hoard_free(pool);
+    if (pool->parent)
+        pool_tree_end(pool);
+    else
+        hoard_free(pool);
     pool_call = NULL;
     /* The allocator's mutex, made in the pool as a rule, is gone by now; nothing takes it. */
     if (owner) apr_allocator_destroy(allocator);
@@ -240,6 +253,7 @@ void apr_pool_terminate(void)
 
     if (!initialized || --initialized) return;
     apr_pool_destroy(pool);
+    pool_tree_trim();
     global_pool = NULL;
 }
 

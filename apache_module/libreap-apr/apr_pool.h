@@ -25,8 +25,8 @@
  *       Only a reap that was made while its pool's parent was ending has the parent's parent's reap above
  *       it, since the parent's objects are about to go, and such a pool stays.
  *     - A pool with children has a reap; but one that got a child while it was ending may get its own later.
- *     - Cleanup records are hoard's, not the reap's, so that a pool at its limit can still register. They lie
- *       in blocks of a few, which stay the pool's until it is destroyed.
+ *     - Cleanup records are hoard's, not the reap's, so that a pool at its limit can still register. Sixteen
+ *       lie in the pool, others in blocks, of which one stays the pool's until it is destroyed.
  *     - *pool->ref == pool, for every pool in a list of children.
  *
  * Threads: one thread at a time in a pool; children of one parent may be made and destroyed by any
@@ -54,9 +54,18 @@
 #include "reap.h"
 
 struct brigade;
-struct cleanup;
 struct cleanup_block;
 struct subprocess;
+
+typedef apr_status_t cleanup_fn(void *data);
+struct cleanup {
+    struct cleanup *next;
+    const void *data;
+    cleanup_fn *plain; /* when the pool is cleared or destroyed */
+    cleanup_fn *child; /* before exec; NULL in pre-cleanups, which have none */
+};
+
+enum { OWN_CLEANUPS = 16 /* records in a pool, as most pools need */ };
 
 struct apr_pool_t {
     void *reap;               /* first: a pool's address is its reap's handle's; or &pool_no_reap */
@@ -66,7 +75,7 @@ struct apr_pool_t {
     struct cleanup *cleanups;     /* last registered first */
     struct cleanup *pre_cleanups; /* the same; these run before the children go */
     struct cleanup *spare_cleanups;
-    struct cleanup_block *cleanup_blocks; /* all records are in these */
+    struct cleanup_block *cleanup_blocks; /* records beyond the pool's own */
     struct subprocess *subprocesses;
     apr_hash_t *user_data;     /* in the reap; NULL until something is set */
     struct brigade *last_idle; /* see apr_brigade.c */
@@ -78,6 +87,9 @@ struct apr_pool_t {
     apr_pool_t *child; /* the newest (guarded by this pool's own lock) */
     apr_pool_t *sibling;
     apr_pool_t **ref; /* what points to this pool: parent->child, or an elder's sibling */
+
+    unsigned carved_cleanups; /* of its own: the first ones, in use or spare */
+    struct cleanup own_cleanups[OWN_CLEANUPS];
 };
 
 /* See apr_allocator.c. */
@@ -87,12 +99,13 @@ struct apr_allocator_t {
     apr_size_t max_free;  /* bytes, or APR_ALLOCATOR_MAX_FREE_UNLIMITED */
     apr_memnode_t *kept;  /* free nodes of the smallest size, linked by next */
     unsigned kept_number; /* of them */
+    unsigned kept_most;
 };
 
 /* --- apr_pool.c ------------------------------------------------------------------------------ */
 
-/* The front of a pool that has no reap. */
-extern const struct reap_front pool_no_reap;
+/* The fronts of a pool that has no reap, and of one that was destroyed. */
+extern const struct reap_front pool_no_reap, pool_dead_reap;
 
 static inline bool pool_has_reap(apr_pool_t *pool)
 {
@@ -100,7 +113,7 @@ static inline bool pool_has_reap(apr_pool_t *pool)
 }
 
 /* Makes the pool's reap. False: there is no memory. Threads: a pool's own, and those that make children. */
-bool pool_make_reap(apr_pool_t *pool) __attribute__((cold));
+bool pool_make_reap(apr_pool_t *pool);
 
 /* The handle of the pool's reap, which is made if it is not there; NULL: there is no memory for it. */
 static inline void **pool_reap(apr_pool_t *pool)
@@ -116,11 +129,14 @@ apr_pool_t *pool_global(void);
 /* Has fork take the locks of the lists, so that a child finds them free. Called once. */
 void pool_tree_prepare_for_fork(void);
 
-/* Makes pool the newest child of parent. */
-void pool_tree_link(apr_pool_t *pool, apr_pool_t *parent);
+/* Makes the newest child of parent, without cleanups and children; all else is undefined. NULL: no memory. */
+apr_pool_t *pool_tree_new(apr_pool_t *parent);
 
-/* Takes pool out of its parent's list. */
-void pool_tree_unlink(apr_pool_t *pool);
+/* Takes a pool that has ended out of its parent's list, and keeps it for the next child, or frees it. */
+void pool_tree_end(apr_pool_t *pool);
+
+/* Frees all pools that are kept. No other thread uses pools. */
+void pool_tree_trim(void);
 
 /* Makes all children of pool children of its parent; or roots, when it has none. */
 void pool_tree_hand_up(apr_pool_t *pool);
@@ -130,11 +146,6 @@ void pool_tree_hand_up(apr_pool_t *pool);
 /* What happens when a pool has no memory: its abort function is called, and if that returns, NULL
  * is the caller's answer. */
 void *pool_exhausted(apr_abortfunc_t abort_fn) __attribute__((cold));
-
-/* --- apr_allocator.c ------------------------------------------------------------------------- */
-
-/* Has a pool that was cleared give back what its allocator's max_free does not allow it to keep. */
-void pool_trim(apr_pool_t *pool);
 
 /* --- apr_brigade.c --------------------------------------------------------------------------- */
 

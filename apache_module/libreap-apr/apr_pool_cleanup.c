@@ -4,17 +4,8 @@
 
 #include "hoard.h"
 
-typedef apr_status_t cleanup_fn(void *data);
-
-struct cleanup {
-    struct cleanup *next;
-    const void *data;
-    cleanup_fn *plain; /* when the pool is cleared or destroyed */
-    cleanup_fn *child; /* before exec; NULL in pre-cleanups, which have none */
-};
-
 /* A request registers and kills some thirty cleanups, and has few at a time. So each pool uses its records
- * again, and takes a block of them from hoard when it has none left. */
+ * again: first those that lie in it, which are carved one by one, and then those of blocks of hoard. */
 enum { BLOCK_RECORDS = 7 };
 
 struct cleanup_block {
@@ -35,21 +26,34 @@ static void spare_all(apr_pool_t *pool, struct cleanup_block *block)
     for (int i = BLOCK_RECORDS; i-- > 0;) spare(pool, &block->records[i]);
 }
 
-/* A record, or NULL for want of memory. */
-static struct cleanup *take_record(apr_pool_t *pool)
+/* A record of a new block, or NULL for want of memory. */
+static struct cleanup *take_of_block(apr_pool_t *pool)
 {
-    struct cleanup *record = pool->spare_cleanups;
+    struct cleanup_block *block = hoard_malloc(sizeof *block);
+    struct cleanup *record;
 
-    if (!record) {
-        struct cleanup_block *block = hoard_malloc(sizeof *block);
-        if (!block) return NULL;
-        block->next = pool->cleanup_blocks;
-        pool->cleanup_blocks = block;
-        spare_all(pool, block);
-        record = pool->spare_cleanups;
-    }
+    if (!block) return pool_exhausted(pool->abort_fn);
+    block->next = pool->cleanup_blocks;
+    pool->cleanup_blocks = block;
+    spare_all(pool, block);
+    record = pool->spare_cleanups;
     pool->spare_cleanups = record->next;
     return record;
+}
+
+static inline void fill(struct cleanup **list, struct cleanup *cleanup, const void *data, cleanup_fn *plain,
+                        cleanup_fn *child)
+{
+    *cleanup = (struct cleanup){.next = *list, .data = data, .plain = plain, .child = child};
+    *list = cleanup;
+}
+
+static __attribute__((noinline)) void push_slow(apr_pool_t *pool, struct cleanup **list, const void *data,
+                                                cleanup_fn *plain, cleanup_fn *child)
+{
+    struct cleanup *cleanup = take_of_block(pool);
+
+    if (cleanup) fill(list, cleanup, data, plain, child);
 }
 
 void pool_free_cleanups(apr_pool_t *pool, bool lives_on)
@@ -57,12 +61,13 @@ void pool_free_cleanups(apr_pool_t *pool, bool lives_on)
     struct cleanup_block *kept = lives_on ? pool->cleanup_blocks : NULL;
     struct cleanup_block *block = kept ? kept->next : pool->cleanup_blocks, *next;
 
-    if (kept && !block) return; /* its records are the spare ones */
+    if (kept && !block) return; /* its records, and the pool's own, are the spare ones */
     for (; block; block = next) {
         next = block->next;
         hoard_free(block);
     }
     pool->spare_cleanups = NULL;
+    pool->carved_cleanups = 0;
     pool->cleanup_blocks = kept;
     if (!kept) return;
     kept->next = NULL;
@@ -71,17 +76,19 @@ void pool_free_cleanups(apr_pool_t *pool, bool lives_on)
 
 /* --- registering ----------------------------------------------------------------------------- */
 
-static void push(apr_pool_t *pool, struct cleanup **list, const void *data, cleanup_fn *plain,
-                 cleanup_fn *child)
+static inline void push(apr_pool_t *pool, struct cleanup **list, const void *data, cleanup_fn *plain,
+                        cleanup_fn *child)
 {
-    struct cleanup *cleanup = take_record(pool);
+    struct cleanup *cleanup = pool->spare_cleanups;
 
-    if (!cleanup) {
-        pool_exhausted(pool->abort_fn);
-        return;
-    }
-    *cleanup = (struct cleanup){.next = *list, .data = data, .plain = plain, .child = child};
-    *list = cleanup;
+    if (cleanup)
+        pool->spare_cleanups = cleanup->next;
+    else if (pool->carved_cleanups < OWN_CLEANUPS)
+        cleanup = &pool->own_cleanups[pool->carved_cleanups++];
+    if (__builtin_expect(cleanup != NULL, 1))
+        fill(list, cleanup, data, plain, child);
+    else
+        push_slow(pool, list, data, plain, child);
 }
 
 void apr_pool_cleanup_register(apr_pool_t *pool, const void *data, cleanup_fn *plain, cleanup_fn *child)
@@ -143,11 +150,14 @@ apr_status_t apr_pool_cleanup_run(apr_pool_t *pool, void *data, cleanup_fn *plai
 
 void pool_run_cleanups(apr_pool_t *pool, struct cleanup **list)
 {
-    while (*list) {
-        struct cleanup cleanup = **list;
+    struct cleanup *cleanup;
 
-        drop(pool, list);
-        cleanup.plain((void *)cleanup.data);
+    while ((cleanup = *list)) {
+        cleanup_fn *plain = cleanup->plain;
+        void *data = (void *)cleanup->data;
+        *list = cleanup->next;
+        spare(pool, cleanup);
+        plain(data);
     }
 }
 

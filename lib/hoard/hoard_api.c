@@ -40,7 +40,7 @@ EXPORT int hoard_trim(size_t keep)
     hoard_start();
     struct arena_held held = arena_held();
     if (held.now <= keep) return 0;
-    if (reap_hooks != NULL) reap_hooks->trim();
+    hoard_give_kept_reaps();
     heap_give_all();
     return arena_purge(0) != 0;
 }

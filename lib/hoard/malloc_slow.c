@@ -8,16 +8,19 @@
 
 #include <string.h>
 
-/* Arenas give their own unused memory back, but heaps are above them. A block's slow path looks at other
- * heaps anyway, so it does not call this. */
+/* Arenas give their own unused memory back, but heaps and reaps are above them. A block's slow path looks at
+ * other heaps anyway, so it does not call this. */
 void hoard_make_room_near_limit(size_t more)
 {
-    if (UNLIKELY(arena_nears_limit(more))) heap_give_idle();
+    if (LIKELY(!arena_nears_limit(more))) return;
+    hoard_give_kept_reaps();
+    heap_give_idle();
 }
 
 /* Gives all unused memory of heaps and arenas back to the OS, which has refused. The caller asks anew. */
 static COLD void give_all_back(void)
 {
+    hoard_give_kept_reaps();
     heap_give_all();
     arena_purge(0); /* slots that never were dirty make room too, when it unmaps them */
 }

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "base/report.h"
 #include "heap/heap_table.h"
+#include "hoard/reap_hooks.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -24,14 +25,19 @@ static void sleep_ms(unsigned ms)
     while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR) continue;
 }
 
+static const struct reap_hooks *hooks(void) { return __atomic_load_n(&reap_hooks, __ATOMIC_ACQUIRE); }
+
+/* Returns true if ids keep blocks, or depots dead reaps. */
+static bool keeps_any(void) { return heap_keeps_any() || (hooks() != NULL && hooks()->kept() != 0); }
+
 /* A thread keeps a block, and then looks whether this thread sleeps. The look may pass the store on its way
  * to memory: so this thread looks again, long after the store has arrived. A fence would be a call that a
  * sandbox may forbid. */
 static bool any_is_kept(void)
 {
-    if (heap_keeps_any()) return true;
+    if (keeps_any()) return true;
     sleep_ms(1);
-    return heap_keeps_any();
+    return keeps_any();
 }
 
 /* What is kept goes home when two looks have found it the same, and is then unused for purge_ms: four looks
@@ -43,6 +49,7 @@ static void *purge_forever(void *unused)
     for (;;) {
         arena_wait_for_unused(any_is_kept);
         sleep_ms(ms);
+        if (hooks() != NULL) hooks()->give_idle();
         heap_send_idle_home(true);
         arena_purge(options.purge_ms);
     }

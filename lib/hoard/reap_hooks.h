@@ -18,7 +18,9 @@ struct reap_hooks {
     void *(*realloc_object)(void *chunk, void *object, size_t size, const char *call);
     size_t (*usable_size)(void *chunk, const void *object, const char *call);
     void *(*alloc)(void *reap, size_t alignment, size_t size); /* for the thread that has entered the reap */
-    void (*trim)(void);                                        /* gives back what is kept for reaps to come */
+    void (*trim)(void);      /* gives back what is kept for reaps to come; */
+    void (*give_idle)(void); /* of it, what was not used since the last call */
+    size_t (*kept)(void);    /* bytes */
     void (*fork_prepare)(void);
     void (*fork_parent)(void);
     void (*fork_child)(void);
@@ -26,5 +28,11 @@ struct reap_hooks {
 };
 void reap_hooks_set(const struct reap_hooks *client);
 extern const struct reap_hooks *reap_hooks;
+
+/* Has the reap layer give back what it keeps for reaps to come. */
+static inline void hoard_give_kept_reaps(void)
+{
+    if (reap_hooks != NULL) reap_hooks->trim();
+}
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/report.h"
 #include "heap/global_heap.h"
 #include "heap/heap.h"
+#include "hoard/reap_hooks.h"
 #include "os/rseq.h"
 
 static void count_classes(struct hoard_class classes[CLASSES])
@@ -30,6 +31,7 @@ static void count_classes(struct hoard_class classes[CLASSES])
 void usage_fill(struct hoard_stats *stats)
 {
     struct hoard_class classes[CLASSES];
+    hoard_give_kept_reaps();
     heap_deliver_all();
     struct arena_held held = arena_held();
     struct heap_totals totals = heap_totals();
@@ -55,6 +57,7 @@ int usage_walk_classes(int (*fn)(const struct hoard_class *sizes, void *arg), vo
 {
     struct hoard_class classes[CLASSES];
     int result = 0;
+    hoard_give_kept_reaps();
     count_classes(classes);
     for (unsigned i = 1; i < CLASSES && result == 0; i++)
         if (classes[i].superblocks != 0) result = fn(&classes[i], arg);

@@ -12,6 +12,7 @@
 #include "hoard/redirect.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
+#include "reap/reap_depot.h"
 #include "reap/reap_enter.h"
 #include "reap/reap_mark.h"
 #include "reap/reap_shared.h"
@@ -50,17 +51,58 @@ static NOINLINE bool start(void)
     return true;
 }
 
-/* Creates a reap of a cached child that a fast path did not take, or of a new chunk. */
+/* A dead reap of a depot, for a parent whose children begin as this byte says. NULL: there is none. */
+static NOINLINE struct reap *dead_of_depot(uint8_t votes)
+{
+    struct reap *reap = reap_depot_take(reap_step(votes));
+    if (reap)
+        atomic_store_explicit(&reap->below.votes, (uint8_t)reap_step_below(votes), memory_order_relaxed);
+    return reap;
+}
+
+/* Creates a child of a dead reap of a depot. False: there is none, or the parent keeps one. */
+static ALWAYS_INLINE bool create_of_depot(void **handle, struct reap *parent)
+{
+    uint8_t votes = atomic_load_explicit(&parent->below.votes, memory_order_relaxed);
+    if (atomic_load_explicit(&parent->below.cached, memory_order_relaxed) || !started) return false;
+    struct reap *reap = reap_depot_take(reap_step(votes));
+    if (!reap) return false;
+    atomic_store_explicit(&reap->below.votes, (uint8_t)reap_step_below(votes), memory_order_relaxed);
+    *handle = reap_region_enliven(reap);
+    if (UNLIKELY(reap_tree_add(reap, parent) & REAP_LIMITED)) reap_quota_begin(reap, parent);
+    return true;
+}
+
+/* A dead reap for the next child or root: the cached child, if it has today's size, or one of a depot. NULL:
+ * there is none. */
+static ALWAYS_INLINE struct reap *dead_one_for(struct reap *parent)
+{
+    if (!parent) return dead_of_depot(1);
+    struct reap *cached = reap_tree_take_cached(&parent->below);
+    if (cached && reap_first_chunk(cached)->size == reap_child_size(parent)) return cached;
+    if (cached) reap_depot_keep(cached);
+    return dead_of_depot(atomic_load_explicit(&parent->below.votes, memory_order_relaxed));
+}
+
+/* Creates a reap of a dead one that a fast path did not take, or of a new chunk. */
 static NOINLINE void create_slow(void **handle, void **parent_handle)
 {
     HELD struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_hold_lightly(parent_handle, "reapCreate");
     *handle = NULL;
     if (UNLIKELY(!atomic_load_explicit(&started, memory_order_acquire)) && !start()) return;
-    struct reap *reap = reap_region_create(parent, parent ? reap_tree_take_cached(&parent->below) : NULL);
+    struct reap *reap = dead_one_for(parent);
+    reap = LIKELY(reap != NULL) ? reap_region_enliven(reap) : reap_region_create(parent);
     if (!reap) return;
     *handle = reap;
     if (reap_tree_add(reap, parent) & REAP_LIMITED) reap_quota_begin(reap, parent);
+}
+
+/* Creates a reap that the parent or the list has not kept. */
+static NOINLINE void create_other(void **handle, void **parent_handle)
+{
+    struct reap *parent = parent_handle ? *parent_handle : NULL;
+    if (!handle_is_plain(parent) || !create_of_depot(handle, parent)) create_slow(handle, parent_handle);
 }
 
 /* Makes the cached reap of a list the newest one, if it has this size: if there is one, the library has
@@ -90,7 +132,7 @@ ALIGNED void reapCreate(void **handle, void **parent_handle)
     else if (!parent && reap_kept_root)
         reap = create_again(&reap_roots[reap_kept_root - 1].list, NULL, REAP_FIRST_SIZE, &flags);
     if (UNLIKELY(!reap)) {
-        create_slow(handle, parent_handle);
+        create_other(handle, parent_handle);
         return;
     }
     *handle = reap;
@@ -240,7 +282,27 @@ static NOINLINE void end_special(struct reap *reap, const char *call)
     reap_quota_gone(reap);
 }
 
-/* Ends a reap that has no children any more, and makes it the cached child if its parent has none. */
+/* Keeps the cached child of a reap that ends for whoever needs one next. */
+static NOINLINE void hand_over_cached(struct reap *reap)
+{
+    struct reap *cached = reap_tree_take_cached(&reap->below);
+    if (cached) reap_depot_keep(cached);
+}
+
+/* Keeps a dead reap: as its parent's cached child, if there is none and the size is today's, or for whoever
+ * needs one next. */
+static ALWAYS_INLINE void keep(struct reap *parent, struct reap *reap)
+{
+    bool is_kept = false;
+    if (!parent->below.cached && reap_first_chunk(reap)->size == reap_child_size(parent)) {
+        reap_tree_lock(&parent->below);
+        is_kept = reap_tree_keep(&parent->below, reap);
+        reap_tree_unlock(&parent->below);
+    }
+    if (!is_kept) reap_depot_keep(reap);
+}
+
+/* Ends a reap that has no children any more, and keeps it for the next one. */
 static void end_one(struct reap *reap, const char *call)
 {
     ASSERT(!reap->below.first && !reap->cleanups);
@@ -249,18 +311,15 @@ static void end_one(struct reap *reap, const char *call)
     unsigned special = reap->flags & (REAP_LIMITED | REAP_SOURCED | REAP_WATCHED | REAP_ENTERED);
     if (UNLIKELY(special != 0)) end_special(reap, call);
     reap_tree_remove(reap);
+    if (reap->below.cached) hand_over_cached(reap);
     if (UNLIKELY(special != 0) && reap_is_shared(reap)) reap_shared_end(reap);
     struct reap_chunk *first = reap_first_chunk(reap);
-    bool may_stay = parent && first->size == reap_child_size(parent) && !parent->below.cached &&
-                    reap_tree_may_keep(parent);
-    bool is_kept = reap_region_destroy(reap, may_stay);
+    bool is_kept = reap_region_destroy(reap, parent && reap_tree_may_keep(parent));
     ASSERT(!reap_chunk_is_live(first) && reap->tag == 0);
-    if (is_kept) {
-        reap_tree_lock(&parent->below);
-        is_kept = reap_tree_keep(&parent->below, reap);
-        reap_tree_unlock(&parent->below);
-    }
-    if (!is_kept) reap_chunk_give_back(first);
+    if (is_kept)
+        keep(parent, reap);
+    else
+        reap_chunk_give_back(first);
 }
 
 /* Does the same with a reap that only bumped in its first chunk, of so many bytes, under one lock, and keeps
@@ -274,7 +333,23 @@ static ALWAYS_INLINE bool end_bumped(struct reap_list *list, struct reap *reap, 
     reap_region_put_to_rest(reap);
     bool is_kept = reap_tree_keep(list, reap);
     reap_tree_unlock_below(list);
-    if (UNLIKELY(!is_kept)) reap_chunk_give_back(reap_first_chunk(reap));
+    if (UNLIKELY(!is_kept)) reap_depot_keep(reap);
+    return true;
+}
+
+/* Does so with a child of any size, which votes. */
+static NOINLINE bool end_voting(struct reap *parent, struct reap *reap, void **handle)
+{
+    size_t size = reap_first_chunk(reap)->size;
+    if (!reap_region_only_bumped(reap, size) || !reap_tree_try_lock(&parent->below)) return false;
+    *handle = NULL;
+    reap_tree_unlink(&parent->below, reap);
+    if (!reap_region_is_right(reap, parent, size)) reap_region_learn(reap);
+    reap_region_restart(reap, size);
+    reap_region_put_to_rest(reap);
+    bool is_kept = size == reap_child_size(parent) && reap_tree_keep(&parent->below, reap);
+    reap_tree_unlock_below(&parent->below);
+    if (!is_kept) reap_depot_keep(reap);
     return true;
 }
 
@@ -284,15 +359,16 @@ static ALWAYS_INLINE bool end_small(struct reap *reap, void **handle)
     ASSERT_SOUND(reap);
     struct reap *parent = reap->parent;
     uintptr_t more = (uintptr_t)reap->below.first | (uintptr_t)reap->cleanups | reap->flags | reap->born;
-    more |= (uintptr_t)atomic_load_explicit(&reap->below.cached, memory_order_relaxed);
     if (more != 0) return false;
+    if (UNLIKELY(reap->below.cached)) hand_over_cached(reap);
     if (!parent) {
         unsigned number = reap_root_number(reap);
         reap_kept_root = (uint8_t)(number + 1);
         atomic_store_explicit(&reap->below.votes, 0, memory_order_relaxed);
         return end_bumped(&reap_roots[number].list, reap, REAP_FIRST_SIZE, handle);
     }
-    if (!reap_region_is_settled(reap, parent) || !reap_tree_may_keep(parent)) return false;
+    if (!reap_tree_may_keep(parent)) return false;
+    if (!reap_region_is_settled(reap, parent)) return end_voting(parent, reap, handle);
     return end_bumped(&parent->below, reap, REAP_SMALL_SIZE, handle);
 }
 
@@ -379,10 +455,19 @@ void reapFreeAll(void **handle)
 {
     REAP_NOT_NULL(handle, "reapFreeAll");
     struct reap *reap = *handle;
-    if (handle_is_plain(reap))
-        clear(reap, false);
-    else
+    if (UNLIKELY(!handle_is_plain(reap))) {
         clear_shared(handle);
+        return;
+    }
+    unsigned special = reap->flags & (unsigned)~(REAP_LIMITED | REAP_SOURCED);
+    uintptr_t more = (uintptr_t)reap->below.first | (uintptr_t)reap->cleanups | special;
+    if (UNLIKELY(more != 0)) {
+        clear(reap, false);
+        return;
+    }
+    if (reap_region_is_untouched(reap)) return;
+    reap_region_clear(reap);
+    if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_quota_end(reap);
 }
 
 /* Returns true if an address lies in a reap, or in one below it. */

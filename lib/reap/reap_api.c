@@ -10,6 +10,7 @@
 #include "base/report.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
+#include "reap/reap_depot.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
@@ -176,6 +177,7 @@ size_t reapTrim(void **handle, size_t keep)
     struct reap *child = reap_tree_take_cached(&reap->below);
     size_t given = child ? reap_first_chunk(child)->size : 0;
     if (child) reap_chunk_give_back(reap_first_chunk(child));
+    given += reap_depot_trim_own();
     FOR_EACH_PART(part, reap)
     {
         reap_chunk_adopt(part);
@@ -220,7 +222,7 @@ static struct reap_name *name_room(struct reap *reap, size_t size)
     return new;
 }
 
-int reapSetName(void **handle, const char *name)
+static NOINLINE int set_any_name(void **handle, const char *name)
 {
     HELD struct reap *reap = reap_hold(handle, "reapSetName");
     if (!name && !reap->name) return 0;
@@ -233,6 +235,22 @@ int reapSetName(void **handle, const char *name)
     if (!copy) return -1;
     memmove(copy->text, name ? name : "", size);
     copy->given = name != NULL;
+    reap->name = copy;
+    return 0;
+}
+
+/* The first name of an ordinary reap, as a rule a short one. */
+int reapSetName(void **handle, const char *name)
+{
+    REAP_NOT_NULL(handle, "reapSetName");
+    struct reap *reap = *handle;
+    if (UNLIKELY(!handle_is_plain(reap) || reap->name || !name)) return set_any_name(handle, name);
+    size_t size = strlen(name) + 1;
+    struct reap_name *copy = reap_short_name(reap);
+    if (UNLIKELY(size > REAP_SHORT_NAME)) return set_any_name(handle, name);
+    memcpy(copy->text, name, size);
+    copy->room = REAP_SHORT_NAME;
+    copy->given = true;
     reap->name = copy;
     return 0;
 }

@@ -31,14 +31,6 @@ void reap_tree_wait(struct reap_list *list)
 
 struct root_list reap_roots[ROOT_LISTS];
 
-void reap_tree_trim(void)
-{
-    for (unsigned i = 0; i < ROOT_LISTS; i++) {
-        struct reap *reap = reap_tree_take_cached(&reap_roots[i].list);
-        if (reap) reap_chunk_give_back(reap_first_chunk(reap));
-    }
-}
-
 /* --- walks ----------------------------------------------------------------------------------- */
 
 bool reap_tree_walk(const struct reap_list *list, bool (*fn)(struct reap *reap, unsigned depth, void *arg),

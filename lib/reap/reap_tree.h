@@ -46,7 +46,7 @@ static inline unsigned reap_root_number(const struct reap *reap)
     return (unsigned)((uintptr_t)reap / SUPERBLOCK % ROOT_LISTS);
 }
 
-/* The number of the list that has kept a dead root for this thread's next, plus 1; 0: none yet. */
+/* The number of the list that has kept a dead root or child for this thread's next, plus 1; 0: none yet. */
 extern HIDDEN __thread uint8_t reap_kept_root __attribute__((tls_model("initial-exec")));
 static_assert(ROOT_LISTS <= UINT8_MAX, "a number of a list, plus 1, is a byte");
 
@@ -203,9 +203,6 @@ static inline struct reap *reap_tree_take_cached(struct reap_list *list)
     reap_tree_unlock(list);
     return reap;
 }
-
-/* Gives back the roots that are kept. */
-void reap_tree_trim(void);
 
 /* The reap after this one in the tree below top, parents before their children; NULL after the last one. No
  * thread may change the tree meanwhile. */

@@ -14,6 +14,7 @@
 #include "hoard/redirect.h"
 #include "reap/quota.h"
 #include "reap/reap_alloc.h"
+#include "reap/reap_depot.h"
 #include "reap/reap_enter.h"
 #include "reap/reap_shared.h"
 #include "reap/reap_tree.h"
@@ -195,7 +196,9 @@ void reap_remote_start(void)
                                              .realloc_object = realloc_object,
                                              .usable_size = usable_size,
                                              .alloc = alloc_entered,
-                                             .trim = reap_tree_trim,
+                                             .trim = reap_depot_trim,
+                                             .give_idle = reap_depot_give_idle,
+                                             .kept = reap_depot_bytes,
                                              .fork_prepare = reap_shared_fork_prepare,
                                              .fork_parent = reap_shared_fork_parent,
                                              .fork_child = reap_shared_fork_child,

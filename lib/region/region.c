@@ -28,21 +28,40 @@ static void lay_out_first(struct reap *reap, struct reap_chunk *chunk, size_t si
     open_hole(reap, chunk);
 }
 
+/* Clears a reap by lines: of more at once a compiler makes `rep stos`. */
+static ALWAYS_INLINE void clear_lines(struct reap *reap)
+{
+    char *line = (char *)reap;
+    memset(line, 0, 64);
+    memset(line + 64, 0, 64);
+    memset(line + 128, 0, 64);
+    memset(line + 192, 0, offsetof(struct reap, own) + sizeof reap->own - 192);
+    reap->self = reap;
+    reap->tables = &reap_no_tables;
+}
+
 /* Makes a reap in its first chunk, but for its tags. */
 static struct reap *begin_reap(struct reap_chunk *chunk, size_t size, bool is_users)
 {
     ASSERT((uintptr_t)chunk % USER_MEMORY_ALIGN == 0 && size >= REAP_SMALL_SIZE);
     struct reap *reap = (struct reap *)((char *)chunk + REAP_HEADER);
     chunk->tag = 0;
-    char *line = (char *)reap; /* cleared by lines: of more at once a compiler makes `rep stos` */
-    memset(line, 0, 64);
-    memset(line + 64, 0, 64);
-    memset(line + 128, 0, 64);
-    memset(line + 192, 0, offsetof(struct reap, own) + sizeof reap->own - 192);
+    clear_lines(reap);
     lay_out_first(reap, chunk, size, is_users);
-    reap->self = reap;
-    reap->tables = &reap_no_tables;
     reap->held = reap->peak = size;
+    return reap;
+}
+
+struct reap *reap_region_renew(struct reap *reap, size_t size)
+{
+    struct reap_chunk *first = reap_first_chunk(reap);
+    if (UNLIKELY(first->owner != reap || first->size != size || !first->is_mapped)) {
+        chunk_free(first);
+        return NULL;
+    }
+    clear_lines(reap);
+    reap->carved = reap->held = reap->peak = size;
+    open_hole(reap, first);
     return reap;
 }
 
@@ -73,24 +92,15 @@ struct reap *reap_region_create_from(const struct chunk_source *asked, size_t si
     return reap_region_enliven(reap);
 }
 
-struct reap *reap_region_create(const struct reap *parent, struct reap *cached)
+struct reap *reap_region_create(const struct reap *parent)
 {
     size_t size = parent ? reap_child_size(parent) : REAP_FIRST_SIZE;
-    if (cached && reap_first_chunk(cached)->size == size) return reap_region_enliven(cached);
-    if (cached) reap_chunk_give_back(reap_first_chunk(cached));
     struct reap_chunk *chunk = chunk_alloc(size, &size, NULL);
     if (!chunk) return NULL;
     struct reap *reap = begin_reap(chunk, size, false);
     uint8_t votes = parent ? atomic_load_explicit(&parent->below.votes, memory_order_relaxed) : 0;
     atomic_init(&reap->below.votes, (uint8_t)reap_step_below(votes));
     return reap_region_enliven(reap);
-}
-
-/* Returns true if a reap's objects would have fitted into a first chunk of this size. */
-static bool fits(const struct reap *reap, size_t size)
-{
-    size_t used = (size_t)(reap->bump - (char *)reap_address(reap_first_chunk(reap)->first));
-    return reap_head(size) + used + REAP_UNIT <= size;
 }
 
 void reap_region_learn(const struct reap *reap)
@@ -103,7 +113,7 @@ void reap_region_learn(const struct reap *reap)
     int votes = (int8_t)(state & -REAP_VOTE) / REAP_VOTE;
     if (first->size != reap_size_of_step(step)) return; /* it began before the last step */
     bool outgrown = reap->peak > first->size;
-    bool less = step == 0 || (reap->current == first && fits(reap, reap_size_of_step(step - 1)));
+    bool less = step == 0 || (reap->current == first && reap_region_fits(reap, reap_size_of_step(step - 1)));
     bool right = !outgrown && !less; /* then votes end at -1: so a few great children change nothing */
     votes = right && votes >= -1 ? -1 : votes + (less && !outgrown ? -1 : 1);
     if (votes > 0) {
@@ -155,8 +165,6 @@ static NOINLINE void end_rest(struct reap *reap)
     reap_chunk_adopt(reap);
     give_back_all(reap->chunks);
     give_back_all(reap_spares(reap));
-    struct reap *cached = atomic_load_explicit(&reap->below.cached, memory_order_relaxed);
-    if (cached) reap_chunk_give_back(reap_first_chunk(cached));
     if (reap_tables_are_apart(reap)) hoard_free(reap->own);
     entry_clear(reap_first_chunk(reap));
     reap->bump = reap->bump_max = NULL;
@@ -166,11 +174,11 @@ static NOINLINE void end_rest(struct reap *reap)
 bool reap_region_destroy(struct reap *reap, bool may_stay)
 {
     ASSERT(reap->tag == reap_tag(reap) || reap->tag == reap_hidden_tag(reap) || reap_is_shared(reap));
-    ASSERT(!reap->below.first && !reap->cleanups);
+    ASSERT(!reap->below.first && !reap->below.cached && !reap->cleanups);
     uint8_t votes = atomic_load_explicit(&reap->below.votes, memory_order_relaxed);
     struct reap_chunk *first = reap_first_chunk(reap);
     may_stay = may_stay && !(reap->flags & (REAP_WATCHED | REAP_SOURCED));
-    if (reap->below.cached || reap->flags & REAP_UNMAPPED || !reap_region_only_bumped(reap, first->size)) {
+    if (reap->flags & REAP_UNMAPPED || !reap_region_only_bumped(reap, first->size)) {
         end_rest(reap);
         if (may_stay) begin_reap(first, first->size, false);
     } else if (may_stay) {

@@ -42,9 +42,13 @@ static inline size_t reap_child_size(const struct reap *parent)
     return reap_size_of_step(reap_step(atomic_load_explicit(&parent->below.votes, memory_order_relaxed)));
 }
 
-/* Creates a reap in a first chunk of as many bytes as its parent's children have come to need. Uses the given
- * cached child (or NULL), if it has that size. NULL: no memory (ENOMEM). */
-struct reap *reap_region_create(const struct reap *parent, struct reap *cached);
+/* Creates a reap in a first chunk of as many bytes as its parent's children have come to need. NULL: no
+ * memory (ENOMEM). */
+struct reap *reap_region_create(const struct reap *parent);
+
+/* Makes a dead reap, of which a program may have written to any word since, as new but for its tags; the
+ * header of its chunk is as it was. NULL: that is not so, and the chunk was given back. */
+struct reap *reap_region_renew(struct reap *reap, size_t size);
 
 /* Creates a reap with a chunk source, and a first chunk of size bytes. If the source has a buffer, the first
  * chunk lies in it, and size is the buffer's, at least REAP_BUFFER_MIN. NULL: no memory (ENOMEM). */
@@ -78,6 +82,27 @@ static inline bool reap_region_is_settled(const struct reap *reap, const struct 
     return votes == (uint8_t)(REAP_VOTES_MIN * REAP_VOTE + reap_step(own) * REAP_BELOW);
 }
 
+/* Returns true if a reap's objects would have fitted into a first chunk of this size. */
+static inline bool reap_region_fits(const struct reap *reap, size_t size)
+{
+    size_t used = (size_t)(reap->bump - (char *)reap_address(reap_first_chunk(reap)->first));
+    return reap_head(size) + used + REAP_UNIT <= size;
+}
+
+/* Returns true if a vote of a greater child, which only bumped in its first chunk, would change nothing: that
+ * was right for it, and for the one before it. */
+static ALWAYS_INLINE bool reap_region_is_right(const struct reap *reap, const struct reap *parent,
+                                               size_t size)
+{
+    uint8_t votes = atomic_load_explicit(&parent->below.votes, memory_order_relaxed);
+    uint8_t own = atomic_load_explicit(&reap->below.votes, memory_order_relaxed);
+    unsigned step = reap_step(votes);
+    size_t before = step == 1 ? REAP_SMALL_SIZE : size / 2;
+    return step != 0 && size == (size_t)REAP_FIRST_SIZE << (step - 1) &&
+           votes == (uint8_t)(-REAP_VOTE + (int)(reap_step(own) * REAP_BELOW + step)) &&
+           !reap_region_fits(reap, before);
+}
+
 /* Returns true if a reap without REAP_UNMAPPED has never done more than to bump in its first chunk, of so
  * many bytes, and back. */
 static ALWAYS_INLINE bool reap_region_only_bumped(const struct reap *reap, size_t size)
@@ -86,6 +111,14 @@ static ALWAYS_INLINE bool reap_region_only_bumped(const struct reap *reap, size_
     more |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
     more |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
     return more == 0 && reap->peak == size;
+}
+
+/* Returns true if a reap is as a clear would leave it. */
+static ALWAYS_INLINE bool reap_region_is_untouched(const struct reap *reap)
+{
+    const struct reap_chunk *first = reap_first_chunk(reap);
+    return UNLIKELY(reap->bump == (char *)reap_address(first->first)) && !first->has_records &&
+           reap_region_only_bumped(reap, first->size) && !(reap->flags & (REAP_WATCHED | REAP_UNMAPPED));
 }
 
 /* Forgets the objects and records of such a reap. */

@@ -37,6 +37,9 @@ static int clear_and_destroy(void)
 {
     reapFreeAll(&parent);
     bool valid = reap_is_valid(reap_behind(parent), NULL) && stats_of(parent).children == 0;
+    void *children[3]; /* the first one is the parent's dead child, and others may be a depot's */
+    for (int i = 0; i < 3; i++) reapCreate(&children[i], &parent);
+    for (int i = 0; i < 3; i++) valid = valid && reapMalloc(&children[i], 1000);
     valid = valid && reapMalloc(&parent, 1000);
     reapDestroy(&parent);
     return !valid;
@@ -114,15 +117,19 @@ static void *siblings[SIBLINGS], *stepped, *its_object;
 static unsigned forks, first_to_go;
 static int bad_status;
 
-/* Below the parent: two, the one that the call is about, and a third. */
-static void make_siblings(void)
+/* Below the parent: two, the one that the call is about, and a third. The parent may keep a dead child. */
+static void make_siblings(bool keeps_one)
 {
+    void *dead;
     reapCreate(&parent, NULL);
+    reapCreate(&dead, &parent);
     for (int i = 0; i < SIBLINGS; i++) {
         if (i == 2) reapCreate(&stepped, &parent);
         reapCreate(&siblings[i], &parent);
     }
     its_object = memset(reapMalloc(&stepped, SIZE), 1, SIZE);
+    reapDestroy(&dead);
+    if (!keeps_one) reapTrim(&parent, 0); /* and this thread's depot is empty */
 }
 
 /* Who has had its lock finds it so. */
@@ -167,6 +174,7 @@ static void fork_now(void)
 }
 
 static void create(void) { reapCreate(&stepped, &parent); }
+static void create_second(void) { reapCreate(&stepped, &siblings[0]); }
 static void destroy(void) { reapDestroy(&stepped); }
 static void adopt(void) { reapAdopt(&stepped, &siblings[0]); }
 static void allocate(void) { reapMalloc(&stepped, SIZE); }
@@ -178,14 +186,18 @@ static void free_it(void) { reapFree(&stepped, its_object); }
 static const struct {
     const char *name;
     void (*does)(void);
-} calls[] = {{"reapCreate", create},
-             {"reapDestroy", destroy},
-             {"reapAdopt", adopt},
-             {"reapMalloc", allocate},
-             {"reapMalloc of much", allocate_much},
-             {"reapRealloc to less", shrink},
-             {"reapRealloc to more", grow},
-             {"reapFree", free_it}};
+    bool keeps_one;
+} calls[] = {{"reapCreate", create, false},
+             {"reapCreate of a dead child", create, true},
+             {"reapDestroy", destroy, false},
+             {"reapDestroy beside a dead child", destroy, true},
+             {"reapCreate of a dead one of the depot", create_second, true},
+             {"reapAdopt", adopt, false},
+             {"reapMalloc", allocate, false},
+             {"reapMalloc of much", allocate_much, false},
+             {"reapRealloc to less", shrink, false},
+             {"reapRealloc to more", grow, false},
+             {"reapFree", free_it, false}};
 enum { CALLS = sizeof calls / sizeof *calls };
 
 static const struct {
@@ -203,7 +215,7 @@ TEST(a_fork_at_any_instruction, .times = WAYS, .modes = ORDINARY, .apart = true)
     if (ways[_i].has_threads) in_threads(1, nothing, NULL);
     needs(step_start(), "no single steps here");
     for (unsigned i = 0; i < CALLS; i++) {
-        make_siblings();
+        make_siblings(calls[i].keeps_one);
         forks = 0;
         step_look = fork_now;
         step_begin();

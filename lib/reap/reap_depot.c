@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reap_depot.c: dead reaps for whoever needs one of their size next. */
+#include "reap/reap_depot.h"
+
+#include "arena/arena.h"
+#include "reap/reap_tree.h"
+
+/* The places that a step's reaps have. */
+enum { PLACES = 8 };
+static inline unsigned room(unsigned step) { return PLACES >> step; }
+static_assert(REAP_STEPS == 4, "each size has a place, and a number in a word");
+
+static struct depot {
+    _Alignas(64) struct reap_list guard; /* an empty one, for its lock */
+    union {
+        uint8_t numbers[REAP_STEPS];
+        uint32_t any; /* 0: it is empty */
+    };
+    uint8_t least[REAP_STEPS]; /* the least number since the last look */
+    struct reap *dead[REAP_STEPS][PLACES];
+} depots[ROOT_LISTS];
+
+/* The depot that was full, last. */
+static _Atomic(uint8_t) full[REAP_STEPS];
+
+static _Atomic(uint64_t) looked_at; /* the purge before the last look */
+
+static inline unsigned number_in(const struct depot *depot, unsigned step)
+{
+    return __atomic_load_n(&depot->numbers[step], __ATOMIC_RELAXED);
+}
+
+static inline bool is_stocked(const struct depot *depot)
+{
+    return __atomic_load_n(&depot->any, __ATOMIC_RELAXED) != 0;
+}
+
+static inline void set_number(struct depot *depot, unsigned step, unsigned number)
+{
+    __atomic_store_n(&depot->numbers[step], (uint8_t)number, __ATOMIC_RELAXED);
+}
+
+/* A fork between these stores of another thread loses a dead reap in the child, and no more. */
+static ALWAYS_INLINE struct reap *take_dead(struct depot *depot, unsigned step)
+{
+    struct reap *reap = NULL;
+    if (number_in(depot, step) == 0) return NULL;
+    reap_tree_lock(&depot->guard);
+    if (LIKELY(depot->numbers[step] > 0)) {
+        unsigned number = depot->numbers[step] - 1U;
+        set_number(depot, step, number);
+        if (depot->least[step] > number) depot->least[step] = (uint8_t)number;
+        atomic_signal_fence(memory_order_seq_cst);
+        reap = depot->dead[step][number];
+    }
+    reap_tree_unlock(&depot->guard);
+    return reap;
+}
+
+struct reap *reap_depot_take(unsigned step)
+{
+    struct reap *reap = reap_kept_root ? take_dead(&depots[reap_kept_root - 1], step) : NULL;
+    if (!reap) reap = take_dead(&depots[atomic_load_explicit(&full[step], memory_order_relaxed)], step);
+    return reap ? reap_region_renew(reap, reap_size_of_step(step)) : NULL;
+}
+
+static bool put_dead(struct depot *depot, unsigned step, struct reap *reap)
+{
+    reap_tree_lock(&depot->guard);
+    unsigned number = depot->numbers[step];
+    bool has_room = number < room(step);
+    if (LIKELY(has_room)) {
+        depot->dead[step][number] = reap;
+        atomic_signal_fence(memory_order_seq_cst);
+        set_number(depot, step, number + 1);
+    }
+    reap_tree_unlock(&depot->guard);
+    if (UNLIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) != 0)) arena_wake_purger();
+    return has_room;
+}
+
+void reap_depot_keep(struct reap *reap)
+{
+    struct reap_chunk *first = reap_first_chunk(reap);
+    unsigned log = (unsigned)__builtin_ctzl(first->size),
+             step = first->size == REAP_SMALL_SIZE ? 0 : log - 12;
+    ASSERT(first->tag == 0 && first->size == reap_size_of_step(step));
+    if (UNLIKELY(atomic_load_explicit(&looked_at, memory_order_relaxed) != arena_purged_at()))
+        reap_depot_give_idle();
+    if (!reap_kept_root) reap_kept_root = (uint8_t)(reap_root_number(reap) + 1);
+    if (LIKELY(put_dead(&depots[reap_kept_root - 1], step, reap))) return;
+    atomic_store_explicit(&full[step], (uint8_t)(reap_kept_root - 1), memory_order_relaxed);
+    reap_chunk_give_back(first);
+}
+
+/* --- giving back ----------------------------------------------------------------------------- */
+
+/* Gives back so many of a depot's reaps, or all that there are. Returns the bytes. */
+static size_t give_some(struct depot *depot, unsigned step, unsigned most)
+{
+    size_t bytes = 0;
+    for (struct reap *reap; most > 0 && (reap = take_dead(depot, step)) != NULL; most--) {
+        reap_chunk_give_back(reap_first_chunk(reap));
+        bytes += reap_size_of_step(step);
+    }
+    return bytes;
+}
+
+static size_t empty_depot(struct depot *depot)
+{
+    size_t bytes = 0;
+    for (unsigned step = 0; step < REAP_STEPS; step++) bytes += give_some(depot, step, room(step));
+    return bytes;
+}
+
+size_t reap_depot_trim_own(void) { return reap_kept_root ? empty_depot(&depots[reap_kept_root - 1]) : 0; }
+
+void reap_depot_trim(void)
+{
+    for (unsigned i = 0; i < ROOT_LISTS; i++) {
+        struct reap *reap = reap_tree_take_cached(&reap_roots[i].list);
+        if (reap) reap_chunk_give_back(reap_first_chunk(reap));
+        empty_depot(&depots[i]);
+    }
+}
+
+/* Returns the least number since the last look, and begins to count anew. */
+static unsigned look(struct depot *depot, unsigned step)
+{
+    if (number_in(depot, step) == 0) return 0; /* and so is the least */
+    reap_tree_lock(&depot->guard);
+    unsigned least = depot->least[step];
+    depot->least[step] = depot->numbers[step];
+    reap_tree_unlock(&depot->guard);
+    return least;
+}
+
+void reap_depot_give_idle(void)
+{
+    atomic_store_explicit(&looked_at, arena_purged_at(), memory_order_relaxed);
+    for (unsigned i = 0; i < ROOT_LISTS; i++)
+        for (unsigned step = 0; is_stocked(&depots[i]) && step < REAP_STEPS; step++)
+            give_some(&depots[i], step, look(&depots[i], step));
+}
+
+size_t reap_depot_bytes(void)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < ROOT_LISTS; i++)
+        for (unsigned step = 0; is_stocked(&depots[i]) && step < REAP_STEPS; step++)
+            bytes += number_in(&depots[i], step) * reap_size_of_step(step);
+    return bytes;
+}
