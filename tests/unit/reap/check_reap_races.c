@@ -6,6 +6,7 @@
 
 #include <time.h>
 
+#include "hoard/apart.h"
 #include "reap/reap_stats.h"
 #include "reap/reap_tree.h"
 #include "reap/remote_free.h"
@@ -202,6 +203,32 @@ static bool has_acted(void)
     bool has = look_number == 0;
     look_number = 0;
     return has;
+}
+
+static bool was_written;
+
+static void look_at_rest(void)
+{
+    if (!apart_is_intact(live[0].chunk)) was_written = true;
+}
+
+/* A fork may come between any two instructions, and its child looks at what lies behind each object. */
+TEST(an_object_apart_that_shrinks)
+{
+    use_path(PATHS - 1, "harden=1");
+    needs(step_start(), "no single steps here");
+    reapCreate(&reap, NULL);
+    char *object = reapMalloc(&reap, 40000);
+    memset(object, 1, 40000);
+    note(0, object);
+    step_look = look_at_rest;
+    step_begin();
+    void *same = reapRealloc(&reap, object, 39990);
+    step_end();
+    step_look = step_nothing;
+    ck_assert_ptr_eq(same, object);
+    ck_assert_msg(!was_written, "the rest has no pattern when it counts as the rest");
+    reapDestroy(&reap);
 }
 
 static reap_mark outer;
