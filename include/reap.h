@@ -56,9 +56,9 @@ extern "C" {
 #endif
 
 #define REAP_VERSION_MAJOR 0
-#define REAP_VERSION_MINOR 1
+#define REAP_VERSION_MINOR 2
 #define REAP_VERSION_PATCH 0
-#define REAP_VERSION "0.1.0"
+#define REAP_VERSION "0.2.0"
 
 #if defined(__GNUC__)
 #define REAP_ATTRIBUTE(...) __attribute__((__VA_ARGS__))
