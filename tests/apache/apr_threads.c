@@ -176,7 +176,8 @@ static void use_first(void)
     for (int i = 0; i < FIRST_USES; i++) {
         unused = child_of(parent);
         atomic_fetch_add(&begun, 1);
-        for (volatile int wait = i % 300; wait > 0;) wait--; /* a word takes its time from one CPU to another */
+        /* A word takes its time from one CPU to another. */
+        for (volatile int wait = i % 300; wait > 0;) wait--;
         fill(unused, (unsigned)i);
         pthread_barrier_wait(&end);
         expect(made - ended == 3, "a pool and its two children");
