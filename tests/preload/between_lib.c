@@ -112,6 +112,9 @@ BETWEEN(int, pthread_attr_setdetachstate, (pthread_attr_t * a, int state), (a, s
 BETWEEN(int, pthread_attr_setstacksize, (pthread_attr_t * a, size_t size), (a, size))
 BETWEEN(int, pthread_create, (pthread_t * thread, const pthread_attr_t *a, void *(*body)(void *), void *arg),
         (thread, a, body, arg))
+BETWEEN(int, pthread_key_create, (pthread_key_t * key, void (*fn)(void *)), (key, fn))
+BETWEEN(void *, pthread_getspecific, (pthread_key_t key), (key))
+BETWEEN(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value))
 BETWEEN(int, pthread_mutex_init, (pthread_mutex_t * m, const pthread_mutexattr_t *a), (m, a))
 BETWEEN(int, pthread_mutex_trylock, (pthread_mutex_t * m), (m))
 BETWEEN(int, pthread_mutex_unlock, (pthread_mutex_t * m), (m))
