@@ -25,10 +25,11 @@ static void sleep_ms(unsigned ms)
     while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR) continue;
 }
 
-static const struct reap_hooks *hooks(void) { return __atomic_load_n(&reap_hooks, __ATOMIC_ACQUIRE); }
-
 /* Returns true if ids keep blocks, or depots dead reaps. */
-static bool keeps_any(void) { return heap_keeps_any() || (hooks() != NULL && hooks()->kept() != 0); }
+static bool keeps_any(void)
+{
+    return heap_keeps_any() || (reap_hooks_now() != NULL && reap_hooks_now()->kept() != 0);
+}
 
 /* A thread keeps a block, and then looks whether this thread sleeps. The look may pass the store on its way
  * to memory: so this thread looks again, long after the store has arrived. A fence would be a call that a
@@ -49,7 +50,7 @@ static void *purge_forever(void *unused)
     for (;;) {
         arena_wait_for_unused(any_is_kept);
         sleep_ms(ms);
-        if (hooks() != NULL) hooks()->give_idle();
+        if (reap_hooks_now() != NULL) reap_hooks_now()->give_idle();
         heap_send_idle_home(true);
         arena_purge(options.purge_ms);
     }

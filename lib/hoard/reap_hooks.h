@@ -29,10 +29,16 @@ struct reap_hooks {
 void reap_hooks_set(const struct reap_hooks *client);
 extern const struct reap_hooks *reap_hooks;
 
+/* For a thread that may run while the program makes its first reap. NULL: there is none yet. */
+static inline const struct reap_hooks *reap_hooks_now(void)
+{
+    return __atomic_load_n(&reap_hooks, __ATOMIC_ACQUIRE);
+}
+
 /* Has the reap layer give back what it keeps for reaps to come. */
 static inline void hoard_give_kept_reaps(void)
 {
-    if (reap_hooks != NULL) reap_hooks->trim();
+    if (reap_hooks_now() != NULL) reap_hooks_now()->trim();
 }
 
 #endif

@@ -52,7 +52,7 @@ static NOINLINE bool start(void)
 }
 
 /* A dead reap of a depot, for a parent whose children begin as this byte says. NULL: there is none. */
-static NOINLINE struct reap *dead_of_depot(uint8_t votes)
+static ALWAYS_INLINE struct reap *dead_of_depot(uint8_t votes)
 {
     struct reap *reap = reap_depot_take(reap_step(votes));
     if (reap)
@@ -65,9 +65,8 @@ static ALWAYS_INLINE bool create_of_depot(void **handle, struct reap *parent)
 {
     uint8_t votes = atomic_load_explicit(&parent->below.votes, memory_order_relaxed);
     if (atomic_load_explicit(&parent->below.cached, memory_order_relaxed) || !started) return false;
-    struct reap *reap = reap_depot_take(reap_step(votes));
+    struct reap *reap = dead_of_depot(votes);
     if (!reap) return false;
-    atomic_store_explicit(&reap->below.votes, (uint8_t)reap_step_below(votes), memory_order_relaxed);
     *handle = reap_region_enliven(reap);
     if (UNLIKELY(reap_tree_add(reap, parent) & REAP_LIMITED)) reap_quota_begin(reap, parent);
     return true;
@@ -77,11 +76,10 @@ static ALWAYS_INLINE bool create_of_depot(void **handle, struct reap *parent)
  * there is none. */
 static ALWAYS_INLINE struct reap *dead_one_for(struct reap *parent)
 {
-    if (!parent) return dead_of_depot(1);
-    struct reap *cached = reap_tree_take_cached(&parent->below);
+    struct reap *cached = parent ? reap_tree_take_cached(&parent->below) : NULL;
     if (cached && reap_first_chunk(cached)->size == reap_child_size(parent)) return cached;
     if (cached) reap_depot_keep(cached);
-    return dead_of_depot(atomic_load_explicit(&parent->below.votes, memory_order_relaxed));
+    return dead_of_depot(parent ? atomic_load_explicit(&parent->below.votes, memory_order_relaxed) : 1);
 }
 
 /* Creates a reap of a dead one that a fast path did not take, or of a new chunk. */
@@ -323,15 +321,19 @@ static void end_one(struct reap *reap, const char *call)
 }
 
 /* Does the same with a reap that only bumped in its first chunk, of so many bytes, under one lock, and keeps
- * it as the list's cached one. False: it is no such reap, or the list is locked, and nothing has changed. */
-static ALWAYS_INLINE bool end_bumped(struct reap_list *list, struct reap *reap, size_t size, void **handle)
+ * it as the list's cached one. If a parent is given, the reap votes for the size of its next child, and is
+ * cached only if it has that size. False: it is no such reap, or the list is locked, and nothing has changed.
+ */
+static ALWAYS_INLINE bool end_bumped(struct reap_list *list, struct reap *reap, size_t size,
+                                     struct reap *parent, void **handle)
 {
     if (!reap_region_only_bumped(reap, size) || !reap_tree_try_lock(list)) return false;
     *handle = NULL;
     reap_tree_unlink(list, reap);
+    if (parent && !reap_region_is_right(reap, parent, size)) reap_region_learn(reap);
     reap_region_restart(reap, size);
     reap_region_put_to_rest(reap);
-    bool is_kept = reap_tree_keep(list, reap);
+    bool is_kept = (!parent || size == reap_child_size(parent)) && reap_tree_keep(list, reap);
     reap_tree_unlock_below(list);
     if (UNLIKELY(!is_kept)) reap_depot_keep(reap);
     return true;
@@ -340,17 +342,7 @@ static ALWAYS_INLINE bool end_bumped(struct reap_list *list, struct reap *reap, 
 /* Does so with a child of any size, which votes. */
 static NOINLINE bool end_voting(struct reap *parent, struct reap *reap, void **handle)
 {
-    size_t size = reap_first_chunk(reap)->size;
-    if (!reap_region_only_bumped(reap, size) || !reap_tree_try_lock(&parent->below)) return false;
-    *handle = NULL;
-    reap_tree_unlink(&parent->below, reap);
-    if (!reap_region_is_right(reap, parent, size)) reap_region_learn(reap);
-    reap_region_restart(reap, size);
-    reap_region_put_to_rest(reap);
-    bool is_kept = size == reap_child_size(parent) && reap_tree_keep(&parent->below, reap);
-    reap_tree_unlock_below(&parent->below);
-    if (!is_kept) reap_depot_keep(reap);
-    return true;
+    return end_bumped(&parent->below, reap, reap_first_chunk(reap)->size, parent, handle);
 }
 
 /* The same with a small child, and with a root. No root's children tell how big another's begin. */
@@ -365,11 +357,11 @@ static ALWAYS_INLINE bool end_small(struct reap *reap, void **handle)
         unsigned number = reap_root_number(reap);
         reap_kept_root = (uint8_t)(number + 1);
         atomic_store_explicit(&reap->below.votes, 0, memory_order_relaxed);
-        return end_bumped(&reap_roots[number].list, reap, REAP_FIRST_SIZE, handle);
+        return end_bumped(&reap_roots[number].list, reap, REAP_FIRST_SIZE, NULL, handle);
     }
     if (!reap_tree_may_keep(parent)) return false;
     if (!reap_region_is_settled(reap, parent)) return end_voting(parent, reap, handle);
-    return end_bumped(&parent->below, reap, REAP_SMALL_SIZE, handle);
+    return end_bumped(&parent->below, reap, REAP_SMALL_SIZE, NULL, handle);
 }
 
 /* Calls the latest function that was registered at this depth of marks or deeper. False: there is none. */

@@ -112,7 +112,6 @@ void reap_chunk_give_back(struct reap_chunk *chunk)
 
 /* --- lists ----------------------------------------------------------------------------------- */
 
-/* Puts a chunk on the reap's list of chunks. */
 /* Puts a chunk between those that it names. The list is whole at every moment: the child of a fork may
  * look. */
 static void relink_chunk(struct reap *reap, struct reap_chunk *chunk)
@@ -121,6 +120,7 @@ static void relink_chunk(struct reap *reap, struct reap_chunk *chunk)
     __atomic_store_n(chunk->prev ? &chunk->prev->next : &reap->chunks, chunk, __ATOMIC_RELEASE);
 }
 
+/* Puts a chunk on the reap's list of chunks. */
 static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == reap && chunk != reap_first_chunk(reap) && reap_chunk_is_live(chunk));

@@ -97,10 +97,9 @@ static ALWAYS_INLINE bool reap_region_is_right(const struct reap *reap, const st
     uint8_t votes = atomic_load_explicit(&parent->below.votes, memory_order_relaxed);
     uint8_t own = atomic_load_explicit(&reap->below.votes, memory_order_relaxed);
     unsigned step = reap_step(votes);
-    size_t before = step == 1 ? REAP_SMALL_SIZE : size / 2;
-    return step != 0 && size == (size_t)REAP_FIRST_SIZE << (step - 1) &&
+    return step != 0 && size == reap_size_of_step(step) &&
            votes == (uint8_t)(-REAP_VOTE + (int)(reap_step(own) * REAP_BELOW + step)) &&
-           !reap_region_fits(reap, before);
+           !reap_region_fits(reap, reap_size_of_step(step - 1));
 }
 
 /* Returns true if a reap without REAP_UNMAPPED has never done more than to bump in its first chunk, of so

@@ -68,20 +68,16 @@ class Load:
                 time.sleep(rest)
             connection.close()
 
-    def fresh(self):
+    def fresh(self, path="/runaway?leak=2&send=2", answer=b"sent\nsent\ndone\n"):
         while True:
             connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
-            self.ask(connection, "/runaway?leak=2&send=2", b"sent\nsent\ndone\n")
+            self.ask(connection, path, answer)
             connection.close()
             yield 1
 
     def slow(self):
         """Its answer begins before its child's end does, and goes on."""
-        while True:
-            connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
-            self.ask(connection, "/runaway?begin&sleep=3000&send=2", b"begun\nsent\nsent\ndone\n")
-            connection.close()
-            yield 1
+        return self.fresh("/runaway?begin&sleep=3000&send=2", b"begun\nsent\nsent\ndone\n")
 
     def pipelined(self):
         """Three requests at once, of which the last one closes. As at a restart of the server's, an answer before it may say that it

@@ -107,11 +107,6 @@ answer_to() {
     sed -i -E 's/^date: .*/date: masked/I' "$1"
 }
 
-pss() {
-    for pid in $httpd_pid $(httpd_children); do cat "/proc/$pid/smaps_rollup"; done 2>/dev/null |
-        awk '/^Pss:/ { sum += $2 } END { print sum }'
-}
-
 in_pools() {
     [ "$pools" != stock ] || { echo -; return; }
     fresh_look
@@ -125,7 +120,7 @@ serve() {
     [ "$name" != security ] || answer_to "$tmp/$name.$pools.denied" '/page.txt?text=union+select'
     python3 -B "$client" mix "$httpd_port" "$requests" "$tmp/count" "$path=1" >"$tmp/client" 2>&1 ||
         fail "$name, $pools: $(cat "$tmp/client")"
-    held=$(pss)
+    held=$(httpd_pss)
     printf '%-10s %-14s %8s %10s %10s\n' "$name" "$pools" "$requests" "$held" "$(in_pools)"
     httpd_stop
     httpd_log_is_clean "$dir" || fail "$name, $pools: the error log"

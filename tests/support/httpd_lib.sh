@@ -8,6 +8,7 @@
 #     httpd_start DIR [PRELOAD]    answers once this returns; sets httpd_pid
 #     httpd_stop DIR               waits until it is gone
 #     httpd_children DIR           pids, the main process apart
+#     httpd_pss                    KiB of all of them
 #     httpd_log_is_clean DIR       says what is bad, and fails
 #
 #     ask PATH [curl's arguments]  sets status, body (its beginning), result (curl's); files $tmp/headers, $tmp/body
@@ -206,6 +207,11 @@ httpd_answers_or_ends() { curl -s -o "$dir/ready" "http://127.0.0.1:$httpd_port/
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
 
 httpd_children() { pgrep -P "$httpd_pid"; }
+# KiB of the main process and its children, shared pages divided.
+httpd_pss() {
+    for pid in $httpd_pid $(httpd_children); do cat "/proc/$pid/smaps_rollup"; done 2>/dev/null |
+        awk '/^Pss:/ { sum += $2 } END { print sum }'
+}
 httpd_has() { [ "$(httpd_children | wc -l)" = "$1" ]; }
 
 # What a server leaves behind: its children must be gone with it. Stopped by WINCH, which lets requests end:
