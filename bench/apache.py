@@ -16,7 +16,7 @@ from contest import Case, Contestant, Work
 
 MODULES = pathlib.Path(os.environ.get("HTTPD_MODULES", "/usr/lib/apache2/modules"))
 CLIENTS = 8
-SOON, LATER = 0.5, 1.5 # seconds from the end of the load until the memory is read: before and after a purge
+SOON, LATER = 0.5, 1.5 # seconds from the end of the load until the memory is read again: before and after a purge
 PAGES = {"static": ["/page.txt"], "ssi": ["/all.shtml"], "index": ["/big/"], "proxy": ["/proxied/page.txt"],
          "all": ["/page.txt", "/all.shtml", "/big/", "/proxied/page.txt"]}
 WORKERS = 5 * CLIENTS # a server that proxies to itself has two for a request; a busy one of event closes idle connections
@@ -29,9 +29,11 @@ MPMS = {"event": f"ServerLimit 1\nStartServers 1\nThreadsPerChild {WORKERS}\nMax
                  "AddOutputFilterByType DEFLATE text/plain"} # both recorded
 MODULE = {"one": "mpm_event env http2", "child": "mpm_prefork deflate"}
 FIGURES = [("ns", "time by the clock of a request", "ns", statistics.median), ("us", "CPU time of the server for a request", "us", statistics.median),
+           ("peak", "PSS of all its processes at the load's end", "MiB", statistics.median),
            ("soon", f"PSS of all its processes {SOON} s after the load", "MiB", statistics.median),
            ("later", f"PSS of all its processes {LATER} s after the load", "MiB", statistics.median)]
 LABELS = [f"event {page}" for page in PAGES] + ["prefork static", "prefork all"]
+PROFILED = ["event static", "event ssi", "event index"]
 
 
 # --- the server ----------------------------------------------------------------------------------------------------
@@ -124,7 +126,8 @@ def serving(contestant, mpm, recorded=None):
         (directory / "httpd.conf").write_text(configuration(directory, mpm, port))
         environment = recorded or {"PATH": contest.SYSTEM_PATH, "LC_ALL": "C", "REAP_OPTIONS": contestant.options}
         if contestant.preload:
-            environment.update(LD_PRELOAD=contestant.preload, LD_LIBRARY_PATH=os.path.dirname(contestant.preload))
+            environment.update(LD_PRELOAD=contestant.preload, LD_LIBRARY_PATH=os.path.dirname(contestant.preload.split(":")[0]))
+            environment.update(contestant.environment)
         server = subprocess.Popen([contestant.program, "-f", directory / "httpd.conf", "-X" if mpm == "one" else "-DFOREGROUND"], env=environment,
                                   start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -170,25 +173,48 @@ def once(build, contestant, case):
         now = processes(server)
         if now != pids:
             raise contest.Failed(f"{case.label} on {contestant.name}: a child ended under load")
-        cpu = cpu_seconds(pids) - before
+        cpu, peak = cpu_seconds(pids) - before, memory_mib(pids)
         time.sleep(SOON)
         soon = memory_mib(pids)
         time.sleep(LATER - SOON)
-        return {"ns": 1e9 * took / requests, "us": 1e6 * cpu / requests, "soon": soon, "later": memory_mib(pids)}
+        return {"ns": 1e9 * took / requests, "us": 1e6 * cpu / requests, "peak": peak, "soon": soon, "later": memory_mib(pids)}
 
 
-def plan_apache(build, options):
+def parts(contestants, labels, rounds, options):
+    cases = contest.wanted([Case(label, label.split()) for label in labels], options)
+    for case in cases:
+        case.seconds = max(1, round(options.seconds or 2))
+    return [Work(contestants, cases, rounds, once)]
+
+
+def apache2():
+    """The server's program, or None, of which a line tells."""
     program = os.environ.get("APACHE2") or shutil.which("apache2", path="/usr/sbin:" + contest.SYSTEM_PATH)
     for name, path in (("apache2 (Debian: apache2-bin)", program), ("wrk", shutil.which("wrk"))):
         if not path:
             print(f"no {name}: nothing to measure")
-            return []
+            return None
+    return program
+
+
+def plan_apache(build, options):
+    program = apache2()
+    if not program:
+        return []
     adaptor = "/.libs/libreap-apr.so"
     contestants = [Contestant("reap", program, preload=build + adaptor, ours=True), Contestant("stock", program)]
     contestants += [Contestant(also, program, preload=build + adaptor, options=also, ours=True) for also in options.also]
     contestants += [Contestant(name, program, preload=other + adaptor, ours=True, beside=True)
                     for name, other in contest.besides(options)]
-    cases = contest.wanted([Case(label, label.split()) for label in LABELS], options)
-    for case in cases:
-        case.seconds = max(1, round(options.seconds or 2))
-    return [Work(contestants, cases, 5, once)]
+    return parts(contestants, LABELS, 5, options)
+
+
+def plan_profile(build, options):
+    """What the heap profile costs a server, pools and malloc together, while it is on."""
+    program = apache2()
+    if not program:
+        return []
+    libraries = ":".join(f"{build}/.libs/lib{name}.so" for name in ("reap-malloc", "reap-apr", "reap-ask", "reap-profile"))
+    off, on = (Contestant(name, program, preload=libraries, ours=True) for name in ("off", "on"))
+    on.environment = {"REAP_PROFILE": "/dev/null"}
+    return parts([off, on], PROFILED, 15, options)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""apache_steps.py BUILD [record|check FILE]: instructions of a request of an unmodified Apache, stock beside reaps.
+"""apache_steps.py BUILD [record|check FILE]: instructions of a request of an unmodified Apache: stock, beside reaps, and
+beside these with mod_reap (ReapStatus, and a limit that nothing meets).
 
 One server each (event, -X) runs under callgrind. A client sends requests on one connection that stays, and a dump before
 and one after some of them bound what is counted: so neither start nor end of the server is in it. Pages: a file, a page
@@ -30,10 +31,11 @@ import apache
 WARM = 30
 PAGES = {"static": ("/page.txt", 400), "ssi": ("/all.shtml", 100), "index": ("/some/", 24), "http2": ("/page.txt", 300)}
 FILES = 20 # of the directory
+SERVERS = ("stock", "reap", "mod_reap")
 POOLS = ("libapr-1", "libaprutil-1", "libreap-apr", "libreap")
 BACKEND = {"hoard_malloc", "hoard_calloc", "hoard_free", "hoard_realloc", "chunk_alloc", "chunk_free"}
 TOLERANCE = {"static": 0.015, "ssi": 0.006, "index": 0.006, "http2": 0.03} # of the pools' ratio: by which thread serves
-ALL, CALLS = 0.03, 1.0 # of the whole server's ratio, and of calls
+ALL, CALLS, MODULE = 0.03, 1.0, 0.03 # of the whole server's ratio, of calls, and of mod_reap's ratio to reaps
 
 
 class Failed(Exception):
@@ -105,8 +107,8 @@ class Http2:
 class Server:
     """An Apache under callgrind, with a directory of its own."""
 
-    def __init__(self, build, on_reaps):
-        self.name = "reap" if on_reaps else "stock"
+    def __init__(self, build, name):
+        self.name = name
         self.place = tempfile.TemporaryDirectory()
         self.directory = pathlib.Path(self.place.name)
         self.directory.chmod(0o777) # a child of root runs, and writes its counts, as another user
@@ -119,12 +121,15 @@ class Server:
             (site / f"some/entry-with-a-name-{n}.txt").write_text(f"{n}\n")
         text = apache.configuration(self.directory, "one", self.port).replace("KeepAliveTimeout 2", "KeepAliveTimeout 600")
         text += "<Files mark.txt>\nContentDigest On\n</Files>\nH2MinWorkers 1\nH2MaxWorkers 1\n"
+        text += "<Location /reap-status>\nSetHandler reap-status\n</Location>\n"
+        if name == "mod_reap":
+            text += f"LoadModule reap_module {build}/apache_module/.libs/mod_reap.so\nReapStatus On\nReapLimitRequest 1G\n"
         (site / "mark.txt").write_text("mark\n")
         (self.directory / "httpd.conf").write_text(text)
         environment = {"PATH": "/usr/sbin:/usr/bin:/bin", "LC_ALL": "C"}
         preload = f"{build}/.libs/libreap.so.0:{build}/.libs/libreap-apr.so"
-        if on_reaps:
-            environment["LD_PRELOAD"] = preload
+        if name != "stock":
+            environment.update(LD_PRELOAD=preload, LD_LIBRARY_PATH=f"{build}/.libs")
         command = ["valgrind", "--tool=callgrind", "--dump-line=no", "--dump-before=apr_md5_init", f"--callgrind-out-file={self.directory}/counts",
                    f"--log-file={self.directory}/valgrind.log", "--vgdb=no", "--fair-sched=yes",
                    "/usr/sbin/apache2", "-X", "-f", str(self.directory / "httpd.conf")]
@@ -211,8 +216,8 @@ class Counts:
         return sum(self.by_library.values()) - self.backend
 
 
-def measure(build, on_reaps):
-    server = Server(build, on_reaps)
+def measure(build, name):
+    server = Server(build, name)
     try:
         server.wait()
         counts = {}
@@ -237,9 +242,9 @@ def measure(build, on_reaps):
 
 # --- what is told ----------------------------------------------------------------------------------------------------
 
-def table(stock, reap):
+def table(stock, reap, module):
     for page in PAGES:
-        s, r = stock[page], reap[page]
+        s, r, m = stock[page], reap[page], module[page]
         print(f"{page:8s} {'stock':>10s} {'reap':>10s}")
         others = sorted((set(s.by_library) | set(r.by_library)) - set(POOLS))
         for name in list(POOLS) + others:
@@ -249,17 +254,19 @@ def table(stock, reap):
         print(f"  {'pools: the first four':24s} {s.pools:10.0f} {r.pools:10.0f}  {r.pools / s.pools:.3f}")
         print(f"  {'all':24s} {s.total:10.0f} {r.total:10.0f}  {r.total / s.total:.3f}")
         calls = ", ".join(f"{name} {number:.2f}" for name, number in sorted(r.calls.items()))
+        print(f"  {'with mod_reap, all':24s} {r.total:10.0f} {m.total:10.0f}  {m.total / r.total:.3f}")
         print(f"  backend, apart: {r.backend:.0f} instructions; {calls or 'no call'}")
 
 
-def record_of(stock, reap):
+def record_of(stock, reap, module):
     """Lines for the file: what they depend on, and a page each."""
     version = subprocess.run(["/usr/sbin/apache2", "-v"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
-    lines = ["# Instructions of a request, reaps to stock (pools, all), and calls of the backend: apache_steps.py checks and records.",
+    lines = ["# Instructions of a request, reaps to stock (pools, all), calls of the backend, and mod_reap's to reaps: apache_steps.py checks and records.",
              f"key {version}, {os.uname().machine}"]
     for page in PAGES:
-        s, r = stock[page], reap[page]
-        lines.append(f"{page} {r.pools / s.pools:.3f} {r.total / s.total:.3f} {max(0, sum(r.calls.values())):.1f}")
+        s, r, m = stock[page], reap[page], module[page]
+        lines.append(f"{page} {r.pools / s.pools:.3f} {r.total / s.total:.3f} {max(0, sum(r.calls.values())):.1f}"
+                     f" {m.total / r.total:.3f}")
     return lines
 
 
@@ -271,7 +278,7 @@ def compare(recorded, now):
     for before, after in zip(recorded[2:], now[2:], strict=True):
         page, *most = before.split()
         found = after.split()[1:]
-        room = [TOLERANCE[page], ALL, CALLS]
+        room = [TOLERANCE[page], ALL, CALLS, MODULE]
         if after.split()[0] != page or any(float(f) > float(m) + r for f, m, r in zip(found, most, room)):
             print(f"{page}: {' '.join(found)}, recorded {' '.join(most)}")
             status = 1
@@ -287,12 +294,12 @@ def main():
             print(f"skipped: no {os.path.basename(program)} (Debian: {package})")
             return 77
     try:
-        stock, reap = measure(build, False), measure(build, True)
+        figures = [measure(build, name) for name in SERVERS]
     except Failed as failure:
         print(failure)
         return 1
-    table(stock, reap)
-    now = record_of(stock, reap)
+    table(*figures)
+    now = record_of(*figures)
     if what == ["record"]:
         pathlib.Path(sys.argv[3]).write_text("\n".join(now) + "\n")
     if what == ["check"]:

@@ -32,7 +32,7 @@ class Contestant:
                  beside=False, absent=False):
         self.name, self.program, self.preload, self.options = name, program, preload, options
         self.ours, self.yardstick, self.peer, self.beside = ours, yardstick, not ours and not yardstick, beside
-        self.absent, self.runs, self.failures = absent, {}, {}
+        self.absent, self.environment, self.runs, self.failures = absent, {}, {}, {}
 
     def failed(self, case):
         """What its cells say in the place of figures; "" if it did not fail."""

@@ -167,6 +167,7 @@ SUITES = {
     "server": Suite(server.plan_server, [NS, CPU, RSS]),
     "small": Suite(small.plan_small, small.FIGURES),
     "apache": Suite(apache.plan_apache, apache.FIGURES),
+    "profile": Suite(apache.plan_profile, apache.FIGURES),
 }
 
 

@@ -357,6 +357,10 @@ void reapSetClock(uint32_t seconds);
  * the reaps below; a thread that creates or destroys a child of one of these waits meanwhile. */
 size_t reapHeldBytes(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
+/* The greatest chunk_bytes of this reap alone so far: peak_chunk_bytes of reapStats, without a count of
+ * objects. */
+size_t reapPeakBytes(void **reap) REAP_ATTRIBUTE(nonnull(1));
+
 /* Calls fn for each live object. Stops when fn does not return 0, and returns its last result. fn may free
  * the object of its call, and no other, and must not allocate in this reap. fn must return. */
 int reapWalk(void **reap, int (*fn)(void *object, size_t size, void *arg), void *arg)
@@ -515,6 +519,7 @@ void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), v
 #pragma weak reapOnLimit
 #pragma weak reapOnMisuse
 #pragma weak reapHeldBytes
+#pragma weak reapPeakBytes
 #pragma weak reapSetClock
 #pragma weak reapSurvey
 #pragma weak reapTrim

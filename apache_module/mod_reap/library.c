@@ -10,7 +10,7 @@ const char *library_lacks(void)
 {
     if (!apr_pool_reap)
         return "libreap-apr is not preloaded: pools cannot be measured, and limits do nothing. " HOW;
-    if (!reapHeldBytes || !reapSurvey || !reapOnMisuse)
+    if (!reapHeldBytes || !reapSurvey || !reapOnMisuse || !reapPeakBytes)
         return "The preloaded libreap is older than mod_reap: pools cannot be measured, and limits do "
                "nothing. Install libreap and libreap-apr of the module's version.";
     return NULL;

@@ -62,25 +62,44 @@ static bool is_spared(const request_rec *r, const struct live *live, const struc
     return stays <= excess->limit || (others.has_larger && stays / 2 <= excess->limit);
 }
 
+/* A listing of a directory writes 25 times a file. So a request that has not grown since the last look may
+ * write this often until the next one, or until its own pool, without those below, holds more than ever. */
+enum { CALM_WRITES = 7 };
+
+static void note_growth(struct live *live, size_t bytes)
+{
+    live->calm = bytes <= live->looked ? CALM_WRITES : 0;
+    live->looked = bytes;
+    live->own_peak = reapPeakBytes(apr_pool_reap(live->pool));
+}
+
+static bool is_calm(struct live *live)
+{
+    if (live->is_ended || !live->calm) return false;
+    live->calm--;
+    return reapPeakBytes(apr_pool_reap(live->pool)) <= live->own_peak;
+}
+
 /* in_hand: bytes outside of pools, in the brigade that passes. */
 static struct excess look(request_rec *r, struct live *live, size_t in_hand)
 {
-    struct excess excess = {"ReapLimitRequest", 0, (size_t)settings_of_request(r).limit};
-    if (excess.limit) excess.bytes = live_look(live) + in_hand;
-    if (excess.bytes <= excess.limit) {
-        excess =
-            (struct excess){"ReapLimitConnection", 0, (size_t)settings_of_server(r->server).connection_limit};
-        if (excess.limit) excess.bytes = library_held(client_connection(r)->pool) + in_hand;
+    struct excess excess = {"ReapLimitRequest", 0, settings_request_limit(r)};
+    size_t own = excess.limit ? live_look(live) : 0, all = 0;
+    excess.bytes = own + in_hand;
+    if (excess.bytes <= excess.limit || !excess.limit) {
+        excess = (struct excess){"ReapLimitConnection", 0, settings_connection_limit(r->server)};
+        if (excess.limit) excess.bytes = (all = library_held(client_connection(r)->pool)) + in_hand;
         if (excess.bytes > excess.limit && is_spared(r, live, &excess)) excess.bytes = 0;
     }
+    note_growth(live, own + all);
     if (excess.bytes <= excess.limit || is_exempt(r)) excess.name = NULL;
     return excess;
 }
 
 static bool has_limits(const request_rec *r)
 {
-    return !library_lacks() &&
-           (settings_of_request(r).limit || settings_of_server(r->server).connection_limit);
+    return settings_any_limits() && (settings_request_limit(r) || settings_connection_limit(r->server)) &&
+           !library_lacks();
 }
 
 /* --- telling ------------------------------------------------------------------------------------- */
@@ -231,14 +250,19 @@ static bool ends_in_filter(request_rec *r, const apr_bucket_brigade *brigade, in
     return live->is_ended || end_beyond_limit(r, live, bytes_in_hand(brigade), status);
 }
 
-/* The few bytes of an ap_rputs are gathered as httpd's own buffer gathers them. */
-static apr_status_t pass_on(ap_filter_t *f, apr_bucket_brigade *brigade)
+/* The few bytes of an ap_rputs. */
+static bool is_piece(const apr_bucket_brigade *brigade)
 {
-    apr_bucket *first = APR_BRIGADE_FIRST(brigade);
+    const apr_bucket *first = APR_BRIGADE_FIRST(brigade);
+    return APR_BUCKET_IS_TRANSIENT(first) && first == APR_BRIGADE_LAST(brigade);
+}
+
+/* Pieces are gathered as httpd's own buffer gathers them. */
+static apr_status_t pass_on(ap_filter_t *f, apr_bucket_brigade *brigade, bool piece)
+{
     const char *bytes;
     apr_size_t n;
-    if (!APR_BRIGADE_EMPTY(brigade) && first == APR_BRIGADE_LAST(brigade) && APR_BUCKET_IS_TRANSIENT(first) &&
-        apr_bucket_read(first, &bytes, &n, APR_BLOCK_READ) == APR_SUCCESS)
+    if (piece && apr_bucket_read(APR_BRIGADE_FIRST(brigade), &bytes, &n, APR_BLOCK_READ) == APR_SUCCESS)
         return ap_fwrite(f->next, f->ctx, bytes, n);
     APR_BRIGADE_PREPEND(brigade, (apr_bucket_brigade *)f->ctx);
     return ap_pass_brigade(f->next, brigade);
@@ -246,8 +270,10 @@ static apr_status_t pass_on(ap_filter_t *f, apr_bucket_brigade *brigade)
 
 static apr_status_t output_filter(ap_filter_t *f, apr_bucket_brigade *brigade)
 {
-    bool ends = f->ctx && ends_in_filter(f->r, brigade, HTTP_INTERNAL_SERVER_ERROR);
-    if (f->ctx && !ends) return pass_on(f, brigade);
+    bool piece = f->ctx && !APR_BRIGADE_EMPTY(brigade) && is_piece(brigade);
+    bool looks = f->ctx && !(piece && is_calm(live_of(f->r)));
+    bool ends = looks && ends_in_filter(f->r, brigade, HTTP_INTERNAL_SERVER_ERROR);
+    if (f->ctx && !ends) return pass_on(f, brigade, piece);
     apr_brigade_cleanup(brigade);
     return ends ? AP_FILTER_ERROR : APR_SUCCESS;
 }
@@ -279,14 +305,16 @@ static void go_first(request_rec *r, ap_filter_t *ours)
     r->output_filters = ours;
 }
 
+static ap_filter_rec_t *output, *input;
+
 static void insert_filters(request_rec *r)
 {
     struct live *live = live_of(r);
     if (!live || live->is_ended || !has_limits(r)) return;
-    ap_filter_t *ours = ap_add_output_filter("REAP_LIMIT", NULL, r, r->connection);
+    ap_filter_t *ours = ap_add_output_filter_handle(output, NULL, r, r->connection);
     go_first(r, ours);
     ours->ctx = apr_brigade_create(r->pool, r->connection->bucket_alloc);
-    if (!r->main) ap_add_input_filter("REAP_LIMIT_IN", NULL, r, r->connection);
+    if (!r->main) ap_add_input_filter_handle(input, NULL, r, r->connection);
 }
 
 /* --- phases -------------------------------------------------------------------------------------- */
@@ -330,8 +358,8 @@ static int check_in_phase(request_rec *r)
 static int check_after_header(request_rec *r)
 {
     ap_conf_vector_t *of_server = r->per_dir_config;
-    struct live *live = live_of(r);
-    if (live && !r->main && r->uri && has_limits(r) && look(r, live, 0).name) ap_location_walk(r);
+    struct live *live = has_limits(r) ? live_of(r) : NULL;
+    if (live && !r->main && r->uri && look(r, live, 0).name) ap_location_walk(r);
     int result = check_in_phase(r);
     r->per_dir_config = of_server;
     return result;
@@ -378,8 +406,8 @@ void limit_begin(request_rec *r)
 void limit_register(void)
 {
     /* Next to the handler, before the filters that gather output. */
-    ap_register_output_filter("REAP_LIMIT", output_filter, NULL, AP_FTYPE_RESOURCE - 1);
-    ap_register_input_filter("REAP_LIMIT_IN", input_filter, NULL, AP_FTYPE_RESOURCE - 1);
+    output = ap_register_output_filter("REAP_LIMIT", output_filter, NULL, AP_FTYPE_RESOURCE - 1);
+    input = ap_register_input_filter("REAP_LIMIT_IN", input_filter, NULL, AP_FTYPE_RESOURCE - 1);
     ap_hook_insert_filter(insert_filters, NULL, NULL, APR_HOOK_LAST);
     ap_hook_post_read_request(check_after_header, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_header_parser(check_in_phase, NULL, NULL, APR_HOOK_REALLY_LAST);

@@ -58,14 +58,21 @@ static void join(struct live *live)
     apr_pool_pre_cleanup_register(live->pool, live, leave);
 }
 
+static void cut(char *to, const char *text, size_t size)
+{
+    size_t n = strnlen(text, size - 1);
+    memcpy(to, text, n);
+    to[n] = 0;
+}
+
 static void describe(struct board_request *to, const struct live *live, apr_time_t time, size_t bytes)
 {
     to->time = time;
     to->bytes = bytes;
-    apr_cpystrn(to->method, live->method, sizeof to->method);
-    apr_cpystrn(to->uri, live->uri, sizeof to->uri);
-    apr_cpystrn(to->host, live->host, sizeof to->host);
-    apr_cpystrn(to->client, live->client, sizeof to->client);
+    cut(to->method, live->method, sizeof to->method);
+    cut(to->uri, live->uri, sizeof to->uri);
+    cut(to->host, live->host, sizeof to->host);
+    cut(to->client, live->client, sizeof to->client);
 }
 
 /* So that it is known for what the child died. */
@@ -75,7 +82,7 @@ static void note_served(struct live *live)
     size_t n = slot ? board_served(slot, &served) : 0;
     for (size_t i = 0; !live->served && i < n; i++) {
         pid_t none = 0;
-        if (__atomic_compare_exchange_n(&served[i].pid, &none, getpid(), false, __ATOMIC_ACQUIRE,
+        if (__atomic_compare_exchange_n(&served[i].pid, &none, slot->pid, false, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED))
             live->served = &served[i];
     }
@@ -237,9 +244,10 @@ static bool is_noted(const struct live *live, size_t bytes, apr_time_t now)
 
 void live_note_largest(const struct live *live, size_t bytes)
 {
+    apr_time_t now = apr_time_now();
+    if (is_noted(live, bytes, now)) return;
     struct board_request request = {.pid = getpid()};
-    if (is_noted(live, bytes, apr_time_now())) return;
-    describe(&request, live, apr_time_now(), bytes);
+    describe(&request, live, now, bytes);
     if (slot && live->is_listed) board_note_largest(&request);
     if (bytes <= __atomic_load_n(&largest[LARGEST - 1].bytes, __ATOMIC_RELAXED)) return;
     pthread_mutex_lock(&lock);

@@ -28,6 +28,9 @@ struct live {
     size_t noted;                 /* its bytes in the sum that the child has noted */
     bool is_over;                 /* it has been logged, and its pool is about to go */
     request_rec *top;             /* the request, before its redirects */
+    size_t looked;                /* the bytes that the limits counted at their last look, ... */
+    size_t own_peak;              /* ... and the most that the request's own pool had by then, ... */
+    unsigned calm;                /* ... and how many writes may pass until the next one */
     bool is_logged;               /* beyond a limit, and the log has it */
     bool is_ended;                /* beyond a limit, and ended for it */
     bool is_cut_off;              /* its connection is marked as aborted, and is not */

@@ -179,10 +179,9 @@ static int take_up(conn_rec *c)
 /* The greatest of what was seen, what there is at the end, and what the request's own pool ever had. */
 static size_t peak_of(struct live *live)
 {
-    struct reap_stats stats = {.peak_chunk_bytes = 0};
+    size_t own = reapPeakBytes(apr_pool_reap(live->pool));
     live_look(live);
-    reapStats(apr_pool_reap(live->pool), &stats);
-    return live->peak > stats.peak_chunk_bytes ? live->peak : stats.peak_chunk_bytes;
+    return live->peak > own ? live->peak : own;
 }
 
 static int log_transaction(request_rec *r)
@@ -190,7 +189,7 @@ static int log_transaction(request_rec *r)
     struct live *live = follows() && !library_lacks() ? live_of(r) : NULL;
     if (!live) return DECLINED;
     size_t bytes = peak_of(live);
-    const char *peak = apr_psprintf(r->pool, "%" APR_SIZE_T_FMT, bytes);
+    char *digits = apr_pcalloc(r->pool, 21), *peak = text_digits(digits + 20, bytes);
     live_note_largest(live, bytes);
     for (request_rec *each = r; each; each = each->next) apr_table_setn(each->notes, "reap-peak", peak);
     limit_end(r, live);

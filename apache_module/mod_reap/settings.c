@@ -105,6 +105,18 @@ struct child_settings settings_of_child(const server_rec *main_server)
     return settings->child.limit == UNSET ? (struct child_settings){0, 0} : settings->child;
 }
 
+size_t settings_request_limit(const request_rec *r)
+{
+    const struct request_settings *settings = ap_get_module_config(r->per_dir_config, &reap_module);
+    return settings->limit == UNSET ? 0 : (size_t)settings->limit;
+}
+
+size_t settings_connection_limit(const server_rec *server)
+{
+    const struct server_settings *settings = ap_get_module_config(server->module_config, &reap_module);
+    return settings->connection_limit == UNSET ? 0 : (size_t)settings->connection_limit;
+}
+
 bool settings_any_collects(const server_rec *server)
 {
     while (server && !settings_of_server(server).collects) server = server->next;

@@ -47,6 +47,10 @@ struct request_settings settings_of_main_server(const server_rec *server);
 struct server_settings settings_of_server(const server_rec *server);
 struct child_settings settings_of_child(const server_rec *main_server);
 
+/* The limits alone, for who asks at each write: bytes; 0: none. */
+size_t settings_request_limit(const request_rec *r);
+size_t settings_connection_limit(const server_rec *server);
+
 /* Whether any server collects; any limit was read, in the configuration or since. */
 bool settings_any_collects(const server_rec *main_server);
 bool settings_any_limits(void);

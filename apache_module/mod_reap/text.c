@@ -50,12 +50,17 @@ void text_printf(struct text *text, const char *format, ...)
     va_end(args);
 }
 
+char *text_digits(char *end, uint64_t number)
+{
+    do *--end = (char)('0' + number % 10);
+    while (number /= 10);
+    return end;
+}
+
 void text_number(struct text *text, uint64_t number)
 {
-    char digits[20], *first = digits + sizeof digits;
-    do *--first = (char)('0' + number % 10);
-    while (number /= 10);
-    text_add(text, first, (size_t)(digits + sizeof digits - first));
+    char digits[20], *end = digits + sizeof digits, *first = text_digits(end, number);
+    text_add(text, first, (size_t)(end - first));
 }
 
 static bool is_plain(unsigned char c)

@@ -24,6 +24,9 @@ void text_printf(struct text *text, const char *format, ...) __attribute__((form
 /* In decimal: much quicker than text_printf, for the rows of trees. */
 void text_number(struct text *text, uint64_t number);
 
+/* Writes a number's digits, 20 at most, before `end`, and returns the first one's place. */
+char *text_digits(char *end, uint64_t number);
+
 /* A string in quotes of JSON, NULL as null. Bytes beyond ASCII are taken for Latin-1, and angle brackets
  * and ampersands are escaped, so that the result is valid wherever it is put. */
 void text_json(struct text *text, const char *s);

@@ -49,18 +49,33 @@ static size_t held_by(const struct reap *reap)
 }
 
 /* The parts of a shared reap need not have held the most at the same time: so that sum is an upper bound. */
+static size_t peak_of(const struct reap *reap)
+{
+    size_t peak = reap->peak, held = held_by(reap);
+    if (UNLIKELY(reap_is_shared(reap))) {
+        peak += reap_shared_held_in_parts(reap);
+        for (const struct reap *part = reap_next_part(reap); part; part = reap_next_part(part))
+            peak += part->peak - part->held;
+    }
+    return peak > held ? peak : held;
+}
+
+size_t reapPeakBytes(void **handle)
+{
+    HELD struct reap *reap = reap_hold(handle, "reapPeakBytes");
+    return peak_of(reap);
+}
+
 void reap_stats_of(const struct reap *reap, struct reap_stats *stats)
 {
-    size_t peak = UNLIKELY(reap_is_shared(reap)) ? reap_shared_held_in_parts(reap) : 0;
     *stats = (struct reap_stats){.chunk_bytes = held_by(reap), .limit = reap_quota_of(reap)};
     for (const struct reap *part = reap; part; part = reap_next_part(part)) {
         const struct reap_chunk *chunk = reap_chunk_begin(part);
         while (chunk && count_chunk(part, chunk, stats)) chunk = reap_chunk_after(part, chunk);
         for (chunk = reap_spares(part); is_spare(chunk); chunk = chunk->next) stats->chunks++;
-        peak += part == reap ? part->peak : part->peak - part->held;
     }
     stats->chunks += atomic_load_explicit(&reap->below.cached, memory_order_relaxed) != NULL;
-    stats->peak_chunk_bytes = peak > stats->chunk_bytes ? peak : stats->chunk_bytes;
+    stats->peak_chunk_bytes = peak_of(reap);
 }
 
 int reapStats(void **handle, struct reap_stats *stats)

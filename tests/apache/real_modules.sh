@@ -2,17 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # Modules that administrators run give the same answers with httpd's pools on reaps as on stock pools: PHP, mod_perl,
 # mod_wsgi and ModSecurity as Debian has them. A client compares all answers of a load with the first; one is compared with
-# the stock server's, and the error log is looked at. The table has PSS of the parent and its children after the load, and
-# how much of it lies in pools, as mod_reap says.
+# the stock server's, and the error log is looked at. The table has, of the parent and its children after the load, PSS, the
+# anonymous memory of each (both as the kernel says), and how much of that lies in pools and in malloc, as mod_reap says.
 #
 #     tests/apache/real_modules.sh [MODULE...]       from the build directory, or with top_builddir set
 #
 # REQUESTS (300) is how many; the long form, an empty REAP_TEST_SHORT, has 50000, and each load once more with the malloc
-# preloaded as well. A module that is not here is skipped.
+# preloaded as well, and with the heap profile. A module that is not here is skipped.
 . "${srcdir:-.}/tests/apache/mod_reap_lib.sh"
 
 requests=${REQUESTS:-300} servers='stock reaps'
-if [ -z "${REAP_TEST_SHORT:-}" ]; then requests=${REQUESTS:-50000} servers='stock reaps reaps+malloc'; fi
+if [ -z "${REAP_TEST_SHORT:-}" ]; then requests=${REQUESTS:-50000} servers='stock reaps reaps+malloc profiled'; fi
 client=$(realpath "$srcdir/tests/apache/growth.py")
 
 # --- what each module is given ------------------------------------------------------------------
@@ -107,10 +107,17 @@ answer_to() {
     sed -i -E 's/^date: .*/date: masked/I' "$1"
 }
 
-in_pools() {
-    [ "$pools" != stock ] || { echo -; return; }
+# KiB of pools, and of malloc by the profile, whose largest shares are in $tmp/shares. A process has its parent's samples, too.
+as_told() {
+    [ "$pools" != stock ] || { echo - -; return; }
     fresh_look
-    awk -F ': ' '$1 == "ReapPoolBytes" { printf "%d\n", $2 / 1024 }' "$tmp/auto"
+    sed -n 's/^ReapMalloc \(.*\): \([0-9]*\) bytes.*/\2 \1/p' "$tmp/auto" | sort -rn >"$tmp/shares"
+    awk -F ': ' '$1 == "ReapPoolBytes" { printf "%d ", $2 / 1024 }' "$tmp/auto"
+    awk '{ sum += $1 } END { if (NR) printf "%d\n", sum / 1024; else print "-" }' "$tmp/shares"
+}
+anonymous() {
+    for pid in $httpd_pid $(httpd_children); do cat "/proc/$pid/smaps_rollup"; done |
+        awk '/^Anonymous:/ { sum += $2 } END { print sum }'
 }
 
 # serve PRELOAD...: the answers of one server, into $tmp/$pools
@@ -121,7 +128,9 @@ serve() {
     python3 -B "$client" mix "$httpd_port" "$requests" "$tmp/count" "$path=1" >"$tmp/client" 2>&1 ||
         fail "$name, $pools: $(cat "$tmp/client")"
     held=$(httpd_pss)
-    printf '%-10s %-14s %8s %10s %10s\n' "$name" "$pools" "$requests" "$held" "$(in_pools)"
+    # shellcheck disable=SC2046,SC2059  # two words; the row
+    printf "$row" "$name" "$pools" "$requests" "$held" "$(anonymous)" $(as_told)
+    [ "$pools" != profiled ] || sed -n '1,3s/^\([0-9]*\) /    \1 bytes: /p' "$tmp/shares"
     httpd_stop
     httpd_log_is_clean "$dir" || fail "$name, $pools: the error log"
     [ "$pools" != stock ] || { holds "$name" "$tmp/$name.stock" || fail "$name: the stock server's own answer"; return; }
@@ -133,7 +142,9 @@ serve() {
 # --- all of them --------------------------------------------------------------------------------
 
 tried=0
-printf '%-10s %-14s %8s %10s %10s\n' module pools requests 'KiB PSS' 'in pools'
+row='%-10s %-14s %8s %10s %10s %10s %10s\n'
+# shellcheck disable=SC2059  # the row
+printf "$row" module pools requests 'KiB PSS' anonymous 'in pools' 'in malloc'
 while read -r name file what mpm path; do
     case " ${*:-$name} " in *" $name "*) ;; *) continue ;; esac
     file=$httpd_modules/$file
@@ -144,7 +155,12 @@ while read -r name file what mpm path; do
         case $pools in
             stock) serve '' ;;
             reaps) serve "$reaps" ;;
-            *) serve "$httpd_libs/libreap-malloc.so:$reaps" ;;
+            reaps+malloc) serve "$httpd_libs/libreap-malloc.so:$reaps" ;;
+            profiled)
+                export REAP_OPTIONS=ask=@reap.%p REAP_PROFILE=/dev/null REAP_PROFILE_BYTES=65536
+                serve "$httpd_libs/libreap-malloc.so:$reaps:$httpd_libs/libreap-ask.so:$httpd_libs/libreap-profile.so"
+                unset REAP_OPTIONS REAP_PROFILE REAP_PROFILE_BYTES
+                ;;
         esac
     done
     tried=$((tried + 1))

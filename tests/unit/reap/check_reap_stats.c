@@ -61,6 +61,7 @@ TEST(stats_add_up, .modes = ORDINARY)
     ck_assert_uint_eq(stats().live_bytes, 16);
     ck_assert_uint_le(stats().chunk_bytes, 8192 + (apart_on ? 16 + 32 : 0));
     ck_assert_uint_eq(stats().peak_chunk_bytes, held);
+    ck_assert_uint_eq(reapPeakBytes(&reap), held);
 }
 
 TEST(the_report_is_a_tree, .modes = ORDINARY)
