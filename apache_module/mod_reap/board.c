@@ -298,15 +298,14 @@ static void drop_old(struct shared *shared, apr_time_t now)
     shared->n_largest = kept;
 }
 
-static void insert_largest(struct shared *shared, const struct board_request *request)
+void board_insert(struct board_request *all, size_t *n, size_t most, const struct board_request *request)
 {
-    struct board_request *all = shared->largest;
     size_t at = 0, end;
-    while (at < shared->n_largest && all[at].bytes > request->bytes && !is_same(&all[at], request)) at++;
-    if (at == BOARD_LARGEST || (at < shared->n_largest && all[at].bytes > request->bytes)) return;
-    for (end = at; end < shared->n_largest && !is_same(&all[end], request);) end++;
-    if (end == shared->n_largest && end < BOARD_LARGEST) shared->n_largest++;
-    if (end == BOARD_LARGEST) end--;
+    while (at < *n && all[at].bytes > request->bytes && !is_same(&all[at], request)) at++;
+    if (at == most || (at < *n && all[at].bytes > request->bytes)) return;
+    for (end = at; end < *n && !is_same(&all[end], request);) end++;
+    if (end == *n && end < most) ++*n;
+    if (end == most) end--;
     memmove(&all[at + 1], &all[at], (end - at) * sizeof *all);
     all[at] = *request;
 }
@@ -315,7 +314,7 @@ void board_note_largest(const struct board_request *request)
 {
     if (!take()) return;
     drop_old(board->shared, request->time);
-    insert_largest(board->shared, request);
+    board_insert(board->shared->largest, &board->shared->n_largest, BOARD_LARGEST, request);
     release();
 }
 

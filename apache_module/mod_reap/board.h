@@ -72,6 +72,8 @@ size_t board_slots(struct board_slot **slots);
 size_t board_served(const struct board_slot *slot, struct board_request **served);
 void board_release(struct board_slot *slot); /* of a child that is gone */
 
+/* Puts a request into a list of n, the most bytes first, one for each URL; it has room for `most`. */
+void board_insert(struct board_request *all, size_t *n, size_t most, const struct board_request *request);
 /* Notes a request that has ended, if it is among the largest; one for each URL. */
 void board_note_largest(const struct board_request *request);
 size_t board_largest(struct board_request *largest); /* the most bytes first; room for BOARD_LARGEST */
