@@ -48,6 +48,10 @@ struct shared {
         pid_t pid; /* 0: nobody's */
         apr_time_t until, gone;
     } turn;
+    struct {
+        struct board_pressure seen, told;
+        apr_time_t next; /* when it may be told; 0: there was no look */
+    } pressure;
     struct board_end ends[BOARD_ENDS];
     uint64_t n_ends; /* ever; the last is at n_ends - 1, modulo */
     struct board_request largest[BOARD_LARGEST];
@@ -347,6 +351,27 @@ bool board_takes_minute(void)
     apr_time_t last = __atomic_load_n(minute, __ATOMIC_RELAXED);
     return (!last || now - last >= 60 * APR_USEC_PER_SEC) &&
            __atomic_compare_exchange_n(minute, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+bool board_note_pressure(struct board_pressure *counts)
+{
+    apr_time_t now = apr_time_now();
+    const struct board_pressure new = *counts;
+    if (!take()) return false;
+    struct board_pressure *seen = &board->shared->pressure.seen, *told = &board->shared->pressure.told;
+    apr_time_t *next = &board->shared->pressure.next;
+    bool has_grown = new.high > seen->high || new.max > seen->max || new.killed > seen->killed;
+    bool tells = *next && has_grown && now >= *next;
+    if (tells)
+        *counts =
+            (struct board_pressure){new.high - told->high, new.max - told->max, new.killed - told->killed};
+    if (!*next || tells) {
+        *next = tells ? now + 60 * APR_USEC_PER_SEC : now;
+        *told = new;
+    }
+    *seen = new;
+    release();
+    return tells;
 }
 
 uint64_t board_recent_excesses(double *seconds)

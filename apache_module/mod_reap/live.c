@@ -174,10 +174,10 @@ static size_t look_at_all(void)
     return bytes > over ? bytes - over : 0;
 }
 
-void live_note_bytes(struct live *over)
+bool live_note_bytes(struct live *over)
 {
     apr_time_t now = apr_time_now();
-    if (!slot) return;
+    if (!slot) return false;
     pthread_mutex_lock(&lock);
     bool is_fresh = over && now - slot->looked < APR_USEC_PER_SEC;
     uint64_t bytes = slot->bytes;
@@ -190,6 +190,7 @@ void live_note_bytes(struct live *over)
     }
     __atomic_store_n(&slot->bytes, bytes, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
+    return !is_fresh;
 }
 
 /* --- the largest so far -------------------------------------------------------------------------- */
