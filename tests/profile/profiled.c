@@ -375,10 +375,12 @@ SITE void use_stacks(void)
     make(&upper, NULL, "upper", 0);
     make(&lower, &upper, "lower", 0);
     make(&aside, NULL, "aside", 0);
-    for (int i = 0; i < 100000; i++) reapFree(&upper, reapMalloc(&upper, 208));
+    static void *freed[20000];
+    for (int i = 0; i < 20000; i++) freed[i] = reapMalloc(&upper, 208);
     fill(&upper, &others, 10000, 300);
     fill(&lower, &sums, 30000, 300);
     fill(&aside, &others, 60000, 300);
+    for (int i = 0; i < 20000; i++) reapFree(&upper, freed[i]);
     if (!&reap_profile_face) abort();
     reap_profile_face.largest_stacks(&upper, print_stack, "tree");
     reap_profile_face.largest_stacks(NULL, print_stack, "all");
