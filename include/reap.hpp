@@ -163,6 +163,20 @@ public:
     ~scope() { reapLeave(); }
 };
 
+/* reapChargeAs for a scope: this thread works for the reap, whose name and label samples of its malloc carry.
+ * NULL: for no reap. */
+class charged
+{
+public:
+    explicit charged(void **reap, const char *label = "")
+    {
+        if (reapChargeAs(reap, label) != 0) detail::fail();
+    }
+    charged(const charged &) = delete;
+    charged &operator=(const charged &) = delete;
+    ~charged() { reapUncharge(); }
+};
+
 /* An allocator without state. Memory comes from the reap that this thread has entered (entered, scope), or
  * from new if it has entered none, and goes back to where it came from, in any thread. So containers of one
  * type live in a reap and outside. All allocators are equal: containers move and swap without copying, and

@@ -6,6 +6,7 @@
 #include "live.h"
 #include "pools.h"
 #include "process.h"
+#include "strike.h"
 #include "text.h"
 
 #include <stdlib.h>
@@ -226,7 +227,10 @@ static void add_process(struct text *text, long begin)
 
 void answer(FILE *out, const char *args, void *arg)
 {
-    (void)arg;
+    if (args && strcmp(args, ANSWER_TELL) == 0) {
+        strike_tell(arg, NULL);
+        return;
+    }
     long begin = process_thread_cpu(), most = args ? atol(args) : 0;
     struct text text = {.data = NULL};
     struct survey survey = {.most = most > 0 && most < ANSWER_ROWS ? (unsigned)most : ANSWER_ROWS};

@@ -29,7 +29,10 @@ enum { ANSWER_REQUESTS = 50, ANSWER_MALLOCS = 100, ANSWER_ROWS = 2000 };
 /* In a new child: this is its own pool. */
 void answer_begin(apr_pool_t *pool);
 
-/* args: the greatest number of rows. */
+#define ANSWER_TELL "tell"
+
+/* args: the greatest number of rows; or ANSWER_TELL: the answer goes to the error log (strike.h). arg: the
+ * server. */
 void answer(FILE *out, const char *args, void *arg);
 
 #endif

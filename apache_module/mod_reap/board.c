@@ -48,6 +48,10 @@ struct shared {
         pid_t pid; /* 0: nobody's */
         apr_time_t until, gone;
     } turn;
+    struct {
+        struct board_pressure seen, told;
+        apr_time_t next; /* when it may be told; 0: there was no look */
+    } pressure;
     struct board_end ends[BOARD_ENDS];
     uint64_t n_ends; /* ever; the last is at n_ends - 1, modulo */
     struct board_request largest[BOARD_LARGEST];
@@ -298,15 +302,14 @@ static void drop_old(struct shared *shared, apr_time_t now)
     shared->n_largest = kept;
 }
 
-static void insert_largest(struct shared *shared, const struct board_request *request)
+void board_insert(struct board_request *all, size_t *n, size_t most, const struct board_request *request)
 {
-    struct board_request *all = shared->largest;
     size_t at = 0, end;
-    while (at < shared->n_largest && all[at].bytes > request->bytes && !is_same(&all[at], request)) at++;
-    if (at == BOARD_LARGEST || (at < shared->n_largest && all[at].bytes > request->bytes)) return;
-    for (end = at; end < shared->n_largest && !is_same(&all[end], request);) end++;
-    if (end == shared->n_largest && end < BOARD_LARGEST) shared->n_largest++;
-    if (end == BOARD_LARGEST) end--;
+    while (at < *n && all[at].bytes > request->bytes && !is_same(&all[at], request)) at++;
+    if (at == most || (at < *n && all[at].bytes > request->bytes)) return;
+    for (end = at; end < *n && !is_same(&all[end], request);) end++;
+    if (end == *n && end < most) ++*n;
+    if (end == most) end--;
     memmove(&all[at + 1], &all[at], (end - at) * sizeof *all);
     all[at] = *request;
 }
@@ -315,7 +318,7 @@ void board_note_largest(const struct board_request *request)
 {
     if (!take()) return;
     drop_old(board->shared, request->time);
-    insert_largest(board->shared, request);
+    board_insert(board->shared->largest, &board->shared->n_largest, BOARD_LARGEST, request);
     release();
 }
 
@@ -348,6 +351,27 @@ bool board_takes_minute(void)
     apr_time_t last = __atomic_load_n(minute, __ATOMIC_RELAXED);
     return (!last || now - last >= 60 * APR_USEC_PER_SEC) &&
            __atomic_compare_exchange_n(minute, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+bool board_note_pressure(struct board_pressure *counts)
+{
+    apr_time_t now = apr_time_now();
+    const struct board_pressure new = *counts;
+    if (!take()) return false;
+    struct board_pressure *seen = &board->shared->pressure.seen, *told = &board->shared->pressure.told;
+    apr_time_t *next = &board->shared->pressure.next;
+    bool has_grown = new.high > seen->high || new.max > seen->max || new.killed > seen->killed;
+    bool tells = *next && has_grown && now >= *next;
+    if (tells)
+        *counts =
+            (struct board_pressure){new.high - told->high, new.max - told->max, new.killed - told->killed};
+    if (!*next || tells) {
+        *next = tells ? now + 60 * APR_USEC_PER_SEC : now;
+        *told = new;
+    }
+    *seen = new;
+    release();
+    return tells;
 }
 
 uint64_t board_recent_excesses(double *seconds)

@@ -8,6 +8,7 @@
  *     snapshot   the three documents of the last look; a new look is due when it is stale
  *     history    a point at a look or every 10 seconds, whichever comes first; none within 5 seconds
  *     largest    the requests that held most, of those that ended within ten minutes
+ *     pressure   the control group's counts: of the last look, and as the log has them
  *     ends       children that ended for ReapChildLimit, or in the midst of their requests
  *     growth     the bytes by tag at an earlier look, which growers are measured from
  *
@@ -72,6 +73,8 @@ size_t board_slots(struct board_slot **slots);
 size_t board_served(const struct board_slot *slot, struct board_request **served);
 void board_release(struct board_slot *slot); /* of a child that is gone */
 
+/* Puts a request into a list of n, the most bytes first, one for each URL; it has room for `most`. */
+void board_insert(struct board_request *all, size_t *n, size_t most, const struct board_request *request);
 /* Notes a request that has ended, if it is among the largest; one for each URL. */
 void board_note_largest(const struct board_request *request);
 size_t board_largest(struct board_request *largest); /* the most bytes first; room for BOARD_LARGEST */
@@ -115,6 +118,14 @@ uint64_t board_counted(enum board_counter which);
 bool board_takes_minute(void);
 /* Excesses of the curve's time, and how many seconds that are. */
 uint64_t board_recent_excesses(double *seconds);
+
+/* How often the control group was at memory.high and memory.max, and how many processes were killed for it.
+ * Notes these counts. True if one has grown since the last look, which was not the first, and nobody has said
+ * so for a minute: then they become what is new since that was said. */
+struct board_pressure {
+    uint64_t high, max, killed;
+};
+bool board_note_pressure(struct board_pressure *counts);
 
 /* Whether somebody has looked within the last minute. */
 bool board_is_watched(void);

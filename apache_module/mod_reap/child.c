@@ -7,6 +7,7 @@
 #include "pools.h"
 #include "process.h"
 #include "settings.h"
+#include "strike.h"
 
 #include <httpd.h>
 
@@ -171,6 +172,7 @@ static void tell(int64_t size, const char *what, unsigned n)
         largest.data ? largest.data : "unknown");
     text_free(&tags);
     text_free(&largest);
+    if (board_takes_minute()) strike_tell(server, NULL);
 }
 
 /* Whether it is within the limit. If not, and it is its turn, it goes on. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REQUESTS = 50, HOSTS = 50, MALLOCS = 200, GROWERS = 20, LIMITS = 100 };
+enum { REQUESTS = 50, HOSTS = 50, MALLOCS = 200, GROWERS = 20 };
 
 static void add_number(struct text *text, const char *name, int64_t number)
 {

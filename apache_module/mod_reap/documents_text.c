@@ -203,7 +203,7 @@ static void limit_metrics(struct text *text)
     size_t n;
     const struct limit_set *limits = settings_limits(&n);
     head(text, "reap_limit_bytes", "gauge", "Limits of the configuration, a hundred at most.");
-    for (size_t i = 0; i < n && i < 100; i++)
+    for (size_t i = 0; i < n && i < LIMITS; i++)
         if (!is_again(limits, i)) limit_metric(text, &limits[i]);
 }
 

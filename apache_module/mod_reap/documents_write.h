@@ -8,6 +8,8 @@
 
 #include <httpd.h>
 
+enum { LIMITS = 100 }; /* of the configuration, at most */
+
 struct growers {
     struct pool_tags earlier; /* bytes by tag, named in JSON */
     double seconds;           /* since then */

@@ -90,15 +90,14 @@ static bool is_child(const struct child *child)
     struct ucred peer;
     socklen_t size = sizeof peer;
     return getsockopt(child->socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == child->pid &&
-           (peer.uid == geteuid() || peer.uid == 0);
+           (peer.uid == geteuid() || peer.uid == 0 || geteuid() == 0);
 }
 
-static void ask(struct child *child, unsigned rows)
+static void ask(struct child *child, const char *question)
 {
     struct sockaddr_un address;
-    char question[32];
     socklen_t size = address_of(child->pid, &address);
-    int n = snprintf(question, sizeof question, "apache %u\n", rows);
+    ssize_t n = (ssize_t)strlen(question);
     child->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (child->socket < 0) return;
     if (connect(child->socket, (struct sockaddr *)&address, size) != 0 || !is_child(child) ||
@@ -109,7 +108,16 @@ static void ask(struct child *child, unsigned rows)
 static void ask_all(struct look *look)
 {
     unsigned rows = look->n > ROWS_OF_ALL / ANSWER_ROWS ? ROWS_OF_ALL / (unsigned)look->n : ANSWER_ROWS;
-    for (size_t i = 0; i < look->n && !library_lacks(); i++) ask(&look->children[i], rows);
+    char question[32];
+    snprintf(question, sizeof question, "apache %u\n", rows);
+    for (size_t i = 0; i < look->n && !library_lacks(); i++) ask(&look->children[i], question);
+}
+
+void gather_ask_to_tell(pid_t pid)
+{
+    struct child child = {.pid = pid, .socket = -1};
+    if (!library_lacks()) ask(&child, "apache " ANSWER_TELL "\n");
+    end_conversation(&child);
 }
 
 static void receive(struct child *child)

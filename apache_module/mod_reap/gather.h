@@ -64,4 +64,7 @@ struct look {
 bool look_take(struct look *look);
 void look_free(struct look *look);
 
+/* The child tells the error log what it has (strike.h), in its own time. */
+void gather_ask_to_tell(pid_t pid);
+
 #endif

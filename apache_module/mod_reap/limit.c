@@ -7,6 +7,7 @@
 #include "pools.h"
 #include "settings.h"
 #include "status.h"
+#include "strike.h"
 
 #include <httpd.h>
 
@@ -113,21 +114,6 @@ static void report_pools(request_rec *r, void **reap)
     text_free(&tree);
 }
 
-/* What the child had in pools at that moment: in memory of the stack's, as there may be no other. */
-static void tell_largest(const server_rec *server)
-{
-    struct pool_top top[10];
-    char text[10 * 200] = "unknown", owner[130];
-    if (library_lacks() || !board_takes_minute()) return;
-    size_t n = pools_top(top, 10), length = 0;
-    for (size_t i = 0; i < n; i++) {
-        live_name_pool(top[i].reap, owner, sizeof owner);
-        length += (size_t)apr_snprintf(text + length, sizeof text - length, "%s%s%s %" APR_SIZE_T_FMT,
-                                       i ? ", " : "", top[i].tag, owner, top[i].bytes);
-    }
-    ap_log_error(APLOG_MARK, APLOG_ERR, 0, server, "child %ld: the largest reaps: %s", (long)getpid(), text);
-}
-
 /* action: what becomes of it. */
 static void tell(request_rec *r, struct live *live, const struct excess *excess, enum action action)
 {
@@ -146,7 +132,7 @@ static void tell(request_rec *r, struct live *live, const struct excess *excess,
                   tags.data ? tags.data : "unknown");
     text_free(&tags);
     if (settings_of_request(r).reports & REPORT_LIMIT) report_pools(r, reap);
-    tell_largest(r->server);
+    if (board_takes_minute()) strike_tell(r->server, reap);
 }
 
 /* --- ending a request ---------------------------------------------------------------------------- */
@@ -391,7 +377,8 @@ static int abort_request(int status)
         ap_log_error(APLOG_MARK, APLOG_CRIT, APR_ENOMEM, live->top->server,
                      "no memory for %s %s from %s; this child ends", live->method, live->uri, live->client);
     }
-    if (live) tell_largest(live->top->server);
+    if (live && board_takes_minute())
+        strike_tell(live->top->server, live->refused ? apr_pool_reap(live->pool) : NULL);
     return abort_before ? abort_before(status) : status;
 }
 

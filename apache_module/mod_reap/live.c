@@ -181,10 +181,10 @@ static size_t look_at_all(void)
     return bytes > over ? bytes - over : 0;
 }
 
-void live_note_bytes(struct live *over)
+bool live_note_bytes(struct live *over)
 {
     apr_time_t now = apr_time_now();
-    if (!slot) return;
+    if (!slot) return false;
     pthread_mutex_lock(&lock);
     bool is_fresh = over && now - slot->looked < APR_USEC_PER_SEC;
     uint64_t bytes = slot->bytes;
@@ -197,28 +197,15 @@ void live_note_bytes(struct live *over)
     }
     __atomic_store_n(&slot->bytes, bytes, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
+    return !is_fresh;
 }
 
 /* --- the largest so far -------------------------------------------------------------------------- */
 
-enum { LARGEST = 10, LARGEST_TEXT = 160 };
+enum { LARGEST = 10 };
 
-static struct largest {
-    size_t bytes;
-    char text[LARGEST_TEXT]; /* the method and the URI, cut */
-} largest[LARGEST];          /* the most bytes first */
-
-static void insert_largest(const struct live *live, size_t bytes)
-{
-    struct largest noted = {.bytes = bytes};
-    size_t at = 0, end = 0;
-    apr_snprintf(noted.text, sizeof noted.text, "%s %s", live->method, live->uri);
-    while (at < LARGEST && largest[at].bytes >= bytes && strcmp(largest[at].text, noted.text) != 0) at++;
-    if (at == LARGEST || largest[at].bytes >= bytes) return;
-    for (end = at; end < LARGEST - 1 && strcmp(largest[end].text, noted.text) != 0;) end++;
-    memmove(&largest[at + 1], &largest[at], (end - at) * sizeof *largest);
-    largest[at] = noted;
-}
+static struct board_request largest[LARGEST];
+static size_t n_largest;
 
 /* A URL that was noted within a minute as holding no less: by its hash, so that one URL may hide another for
  * that long. */
@@ -251,18 +238,23 @@ void live_note_largest(const struct live *live, size_t bytes)
     if (slot && live->is_listed) board_note_largest(&request);
     if (bytes <= __atomic_load_n(&largest[LARGEST - 1].bytes, __ATOMIC_RELAXED)) return;
     pthread_mutex_lock(&lock);
-    insert_largest(live, bytes);
+    board_insert(largest, &n_largest, LARGEST, &request);
     pthread_mutex_unlock(&lock);
 }
 
 struct text live_largest(size_t n)
 {
     struct text text = {.data = NULL};
+    struct board_request request = {.pid = getpid()};
     pthread_mutex_lock(&lock);
-    for (const struct live *live = list; live; live = live->next)
-        if (live->is_request) insert_largest(live, library_held(live->pool));
-    for (size_t i = 0; i < n && i < LARGEST && largest[i].bytes; i++)
-        text_printf(&text, "%s%s %zu", i ? ", " : "", largest[i].text, largest[i].bytes);
+    for (const struct live *live = list; live; live = live->next) {
+        if (!live->is_request) continue;
+        describe(&request, live, live->since, library_held(live->pool));
+        board_insert(largest, &n_largest, LARGEST, &request);
+    }
+    for (size_t i = 0; i < n && i < n_largest && largest[i].bytes; i++)
+        text_printf(&text, "%s%s %s %zu", i ? ", " : "", largest[i].method, largest[i].uri,
+                    (size_t)largest[i].bytes);
     pthread_mutex_unlock(&lock);
     return text;
 }

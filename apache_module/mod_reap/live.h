@@ -75,9 +75,9 @@ unsigned live_requests(void);
 void live_begin_child(struct board_slot *slot, apr_pool_t *uppermost);
 
 /* Notes these bytes, but for those of requests that are over: this one (NULL: a look, and no request's end),
- * and others whose pools are not gone yet. It looks at all pools once a second at most; in between it takes
- * what the request had in the sum. */
-void live_note_bytes(struct live *over);
+ * and others whose pools are not gone yet. It looks at all pools once a second at most, and returns true; in
+ * between it takes what the request had in the sum. */
+bool live_note_bytes(struct live *over);
 
 /* A request has ended, and was seen to hold so many bytes at most: among the largest of this child, and if it
  * is listed of the server. */

@@ -5,6 +5,7 @@
  *     live, limit       the requests of this child; those beyond a limit
  *     charge            the request or connection in the heap profile
  *     child             children that have too much memory, and end
+ *     strike, pressure  what the log has when a limit strikes; memory.high of the control group
  *     misuse            the request in the line of a misuse
  *     pools, process    sums over this child's pools; what the OS says
  *     answer            what a child tells when asked
@@ -24,6 +25,7 @@
 #include "live.h"
 #include "misuse.h"
 #include "pools.h"
+#include "pressure.h"
 #include "process.h"
 #include "settings.h"
 #include "status.h"
@@ -61,12 +63,13 @@ static int check_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary
 
 static int post_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary, server_rec *server)
 {
-    (void)pool, (void)log, (void)temporary;
+    (void)log, (void)temporary;
     if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG)
         return OK; /* the trial before the start */
     ends_children = settings_of_child(server).limit > 0;
     bool has_board = (ends_children || settings_any_collects(server)) && board_open(server);
     collects = has_board && settings_any_collects(server);
+    if (collects) pressure_begin(pool);
     if (library_lacks() && (collects || settings_any_limits()))
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, server, "%s", library_lacks());
     return OK;
@@ -92,7 +95,7 @@ static apr_status_t report_exit(void *data)
 static void listen_for_questions(server_rec *server)
 {
     if (library_lacks()) return;
-    if ((reapAnswer("apache", answer, NULL) != 0 && errno != EEXIST) || reapListen(board_address()) != 0)
+    if ((reapAnswer("apache", answer, server) != 0 && errno != EEXIST) || reapListen(board_address()) != 0)
         ap_log_error(APLOG_MARK, APLOG_WARNING, APR_FROM_OS_ERROR(errno), server,
                      "this child cannot be asked at %s; reap-status shows it as silent", board_address());
 }
@@ -147,6 +150,7 @@ static void child_status(server_rec *server, pid_t pid, ap_generation_t generati
         (long)pid, end.requests, largest ? ", the largest of them " : "", end.largest, slots[i].bytes);
     board_note_end(&end);
     board_release(&slots[i]);
+    pressure_look(server);
 }
 
 /* --- requests ------------------------------------------------------------------------------------ */
@@ -193,7 +197,7 @@ static int log_transaction(request_rec *r)
     live_note_largest(live, bytes);
     for (request_rec *each = r; each; each = each->next) apr_table_setn(each->notes, "reap-peak", peak);
     limit_end(r, live);
-    if (collects) live_note_bytes(live);
+    if (collects && live_note_bytes(live)) pressure_look(r->server);
     charge_connection(r->connection);
     return DECLINED;
 }
@@ -209,7 +213,8 @@ static int monitor(apr_pool_t *pool, server_rec *server)
     struct board_point point = {.time = apr_time_now()};
     size_t n = collects ? board_slots(&slots) : 0;
     bool asks_pss = library_lacks() && board_is_watched();
-    (void)pool, (void)server;
+    (void)pool;
+    if (collects) pressure_look(server);
     for (size_t i = 0; i < n; i++) {
         pid_t pid = __atomic_load_n(&slots[i].pid, __ATOMIC_ACQUIRE);
         if (!pid) continue;

@@ -241,22 +241,9 @@ static const char *complain(cmd_parms *cmd, const char *argument, const char *wa
     return apr_psprintf(cmd->pool, "%s: '%s' is not %s", cmd->cmd->name, argument, wanted);
 }
 
-/* False if the text is no number, or not above 0. */
-static bool parse_number(const char *argument, apr_int64_t *number)
+/* A number, perhaps with one of these units; false if the text is none, or not above 0, or above `most`. */
+static bool parse(const char *argument, const char *units, apr_int64_t most, apr_int64_t *value)
 {
-    apr_int64_t value = 0;
-    for (const char *digit = argument; *digit; digit++) {
-        if (!apr_isdigit(*digit) || value > APR_INT32_MAX) return false;
-        value = 10 * value + (*digit - '0');
-    }
-    *number = value;
-    return value > 0 && value <= APR_INT32_MAX;
-}
-
-/* Bytes, with K, M or G; false if the text is no number, or not above 0. */
-static bool parse_size(const char *argument, apr_int64_t *bytes)
-{
-    static const char units[] = "KMG";
     char *end;
     if (!apr_isdigit(*argument)) return false; /* strtol takes signs and blanks */
     errno = 0;
@@ -264,8 +251,8 @@ static bool parse_size(const char *argument, apr_int64_t *bytes)
     const char *unit = *end ? strchr(units, apr_toupper((unsigned char)*end)) : NULL;
     int shift = unit ? 10 * (int)(unit - units + 1) : 0;
     if (unit) end++;
-    if (*end || errno || number <= 0 || number > APR_INT64_MAX >> shift) return false;
-    *bytes = number << shift;
+    if (*end || errno || number <= 0 || number > most >> shift) return false;
+    *value = number << shift;
     return true;
 }
 
@@ -313,7 +300,7 @@ static const char *set_size(cmd_parms *cmd, apr_int64_t *bytes, const char **at,
     *at = NULL;
     if (strcasecmp(argument, "none") == 0)
         *bytes = 0;
-    else if (!parse_size(argument, bytes))
+    else if (!parse(argument, "KMG", APR_INT64_MAX, bytes))
         return complain(cmd, argument, "a size: bytes above 0, or with K, M or G, as in 64M; or none");
     if (*bytes > 0 && at_run_time())
         note_late_limit();
@@ -361,7 +348,7 @@ static const char *set_child_limit(cmd_parms *cmd, void *own, const char *size, 
                             cmd->cmd->name);
     if (word && strcasecmp(word, "after") != 0)
         return complain(cmd, word, "the word after, as in 800M after 1000");
-    if (number && !parse_number(number, &settings->child.after))
+    if (number && !parse(number, "", APR_INT32_MAX, &settings->child.after))
         return complain(cmd, number, "a number of requests above 0");
     return set_size(cmd, &settings->child.limit, &at, size);
 }

@@ -49,6 +49,8 @@ static const struct option {
     {"purge_thread", AT(purge_thread), "auto|0|1", NULL, 0, 0, 0,
      "1: a thread of the library gives unused memory back; auto: if the program asks for it"},
     {"thp", AT(thp), "grown|system|never|always", NULL, 0, 0, 0, "huge pages behind arenas and mappings"},
+    {"names", AT(names), NULL, NULL, 0, 1, 1,
+     "0: mappings get no names, and the library does not call prctl"},
     {"memory_limit", AT(memory_limit), "purge|refuse|ignore", NULL, 0, 0, 0,
      "what happens near the limit of the control group"},
     {"ask", AT(ask), NULL, "ADDRESS", 0, 0, 0,

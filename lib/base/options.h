@@ -41,6 +41,7 @@ struct options {
     unsigned bypass;         /* 1: each object of a reap is a block of the process's malloc */
     const char *ask;         /* an address for questions, up to the next comma; NULL: none */
     unsigned leaks;          /* 1: a line at exit for each reap that was never destroyed */
+    unsigned names;          /* 1: mappings have names */
     unsigned harden;         /* 1: checks memory around objects, and freed memory; 2: guard pages too */
 #ifdef REAP_DEBUG
     unsigned walk_steps; /* see ASSERT_WALK in base.h */

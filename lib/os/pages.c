@@ -2,6 +2,7 @@
 #include "os/pages.h"
 
 #include "base/kernel.h"
+#include "base/options.h"
 
 #include <link.h>
 #include <string.h>
@@ -128,7 +129,7 @@ bool pages_commit(void *start, size_t size)
 void pages_name(void *start, size_t size, const char *name)
 {
     static _Atomic bool refused;
-    if (atomic_load_explicit(&refused, memory_order_relaxed)) return;
+    if (!options.names || atomic_load_explicit(&refused, memory_order_relaxed)) return;
     if (!QUIETLY(KERNEL(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, start, size, name)))
         atomic_store_explicit(&refused, true, memory_order_relaxed);
 }

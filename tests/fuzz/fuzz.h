@@ -49,6 +49,8 @@ enum {
     MARKS = 12,
     CLEANUPS = 400,
     ENTERED = 6,
+    CHARGED = 6,
+    NAME = 4192, /* room for a name; 4095 are the most */
     THREADS = 8,
     NEST = 3,      /* how deep functions of ours call operations */
     NONE = -1,     /* no reap: a root's parent */
@@ -155,6 +157,8 @@ struct world {
     int met;             /* the reap whose function for a limit runs */
     int entered[ENTERED];
     unsigned entered_depth;
+    char charged[CHARGED][NAME + 8]; /* as the reaps were named by then; "": no reap */
+    unsigned charged_depth;
     struct ending endings[NEST + 2];
     unsigned ending_depth;
     bool silent;     /* what is done was said already */

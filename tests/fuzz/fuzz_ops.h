@@ -30,6 +30,7 @@ op_fn hoard_any, hoard_look;
 /* tree.c */
 op_fn do_create, do_new, do_create_with, do_create_wrong, do_destroy, do_clear, do_adopt;
 op_fn do_enter, do_leave, do_entered;
+op_fn do_charge, do_uncharge;
 
 /* life.c */
 op_fn do_name, do_on_destroy, do_cancel, do_mark, do_rewind, do_unmark, do_tries, do_limit, do_on_limit;

@@ -52,6 +52,8 @@ const struct op ops[] = {
     {"reapEnter", ENTER, 4, 0, do_enter, NULL},
     {"reapLeave", ENTER, 6, 0, do_leave, NULL},
     {"reapEntered", LOOK, 2, NESTED, do_entered, NULL},
+    {"reapCharge", ENTER, 5, NESTED, do_charge, NULL},
+    {"reapUncharge", ENTER, 5, NESTED, do_uncharge, NULL},
     {"reapSetName", WITH, 3, NESTED, do_name, NULL},
     {"reapTrim", WITH, 3, NESTED, do_trim, check_touched},
     {"reapOnDestroy", FUNCTIONS, 6, NESTED, do_on_destroy, NULL},

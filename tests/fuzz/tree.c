@@ -386,3 +386,48 @@ void do_leave(const struct record *rec)
     reapLeave();
     do_entered(rec);
 }
+
+/* --- charging -------------------------------------------------------------------------------- */
+
+static void check_charged(void)
+{
+    const char *name = reapCharged(), *expected = me->charged_depth ? me->charged[me->charged_depth - 1] : "";
+    CHECK(strcmp(name ? name : "", expected) == 0, "reapCharged is %s, not %s", name, expected);
+}
+
+/* A reap, or none, which has no label. */
+static void charge(const struct record *rec, const char *label)
+{
+    struct node *node = rec->extra % 8 ? node_of(rec) : NULL;
+    if (me->charged_depth == CHARGED || (rec->extra % 8 && !node)) return;
+    char *name = me->charged[me->charged_depth++];
+    *name = '\0';
+    if (node && node->named) name_of(node, name);
+    if (node) sprintf(name + strlen(name), "%s%s", *name && *label ? " " : "", label);
+    if (node && !*name) strcpy(name, "(no name)");
+    SAY("%s(&r[%d]%s%s); /* -1: NULL */", rec->size % 2 ? "reapChargeAs" : "reapCharge",
+        node ? index_of(node) : NONE, rec->size % 2 ? ", " : "", label);
+    void **handle = node ? handle_of(node) : NULL;
+    errno = MY_ERRNO;
+    CHECK((rec->size % 2 ? reapChargeAs(handle, label) : reapCharge(handle)) == 0, "a charge is refused: %d",
+          errno);
+    CHECK(ERRNO_STAYS, "a charge has set errno to %d", errno);
+    check_charged();
+}
+
+void do_charge(const struct record *rec)
+{
+    char label[8] = "";
+    if (rec->size % 4 == 1) snprintf(label, sizeof label, "/%u", rec->slot % 10);
+    charge(rec, label);
+}
+
+void do_uncharge(const struct record *rec)
+{
+    (void)rec;
+    if (!me->charged_depth) return;
+    SAY("reapUncharge();");
+    me->charged_depth--;
+    reapUncharge();
+    check_charged();
+}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Mappings of the libraries have names in /proc/PID/maps, where the kernel knows names: those of malloc, of pools where
 # malloc is another's, and of tables. Each mapping gets its name once and as a whole; a kernel without names is asked
-# once. strace stands in for a kernel of the other kind.
+# once. strace stands in for a kernel of the other kind. With names=0 nobody is asked.
 . "${srcdir:-.}/tests/support/script.sh"
 need python3
 malloc=$build/.libs/libreap-malloc.so
@@ -45,6 +45,9 @@ for case in "$malloc $build/tests/preload/asked heap" " $build/tests/preload/ask
     called "-e inject=prctl:retval=0" "$preload" "$program"
     got=$(sed 's/.*reap //' "$tmp/calls" | names)
     [ "$got" = "$name tables " ] || wrong "$program names: $got"
+    REAP_OPTIONS=names=0 called "-e inject=prctl:retval=0" "$preload" "$program"
+    [ ! -s "$tmp/strace" ] || wrong "$program with names=0 calls prctl"
+    called "-e inject=prctl:retval=0" "$preload" "$program"
     [ -z "$(cut -d' ' -f1 "$tmp/calls" | sort | uniq -d)" ] || wrong "$program names a mapping twice"
     awk '$2 % 4096 != 0 || $2 < 32768' "$tmp/calls" | grep . && wrong "$program names less than a mapping"
 done

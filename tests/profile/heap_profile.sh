@@ -72,6 +72,18 @@ sed -n 's/^malloc for charged \/url: \([0-9]*\) live objects, \([0-9]*\) bytes.*
 awk -F '\t' '$4 != "" { print $1, $2 }' "$tmp/mallocs" | paste -d' ' - "$tmp/sum" >"$tmp/said" # each is rounded
 awk '{ n++; exit ($1 - $3) ^ 2 > 1 || ($2 - $4) ^ 2 > 1 } END { if (n != 1) exit 1 }' "$tmp/said" || wrong "malloc's bytes and objects"
 
+# The largest stacks, as a module hears of them: those of a tree, and of all.
+start stacks
+profile on "$bytes" >/dev/null
+go_on
+within 30 has 1 "$tmp/out" '^lower ' || wrong "no stacks"
+reports
+stop
+awk '/^lower/ { lower = $3 } /^tree: / { n++; sum[$8] += $2; if (n == 1) first = $8; functions += $9 == "fill" && $11 == "use_stacks" }
+    /^all: / && !all++ { largest = $8 }
+    END { exit !(n >= 2 && n <= 10 && functions == 2 && first == "lower:" && largest == "aside:" && !sum["aside:"] &&
+        (sum["lower:"] / lower - 1) ^ 2 < 0.04 && (sum["upper:"] / lower * 3 - 1) ^ 2 < 0.16) }' "$tmp/out" || { wrong "the largest stacks:"; cat "$tmp/out"; }
+
 # A program at a fixed address, to which malloc is a jump in its own text.
 program=${program}_fixed
 for work in malloc kept; do sums "$work"; done

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "reap.h"
+#include "tools/common/profile_face.h"
 
 /* Functions that allocate. */
 #define SITE __attribute__((noinline))
@@ -26,6 +27,7 @@ void use_freed(void);
 void use_moved(void);
 void use_entered(void);
 void use_charged(void);
+void use_stacks(void);
 
 struct sums {
     size_t live, live_bytes, all, all_bytes, largest;
@@ -360,6 +362,31 @@ static void use_limited(void)
     print("limited", &sums);
 }
 
+static void print_stack(const char *line, const void *whose)
+{
+    printf("%s: %s\n", (const char *)whose, line);
+}
+
+/* Of a reap and one below it, beside one that has more; what was freed is in none. */
+SITE void use_stacks(void)
+{
+    void *upper, *lower, *aside;
+    struct sums sums = {.live = 0}, others = {.live = 0};
+    make(&upper, NULL, "upper", 0);
+    make(&lower, &upper, "lower", 0);
+    make(&aside, NULL, "aside", 0);
+    static void *freed[20000];
+    for (int i = 0; i < 20000; i++) freed[i] = reapMalloc(&upper, 208);
+    fill(&upper, &others, 10000, 300);
+    fill(&lower, &sums, 30000, 300);
+    fill(&aside, &others, 60000, 300);
+    for (int i = 0; i < 20000; i++) reapFree(&upper, freed[i]);
+    if (!&reap_profile_face) abort();
+    reap_profile_face.largest_stacks(&upper, print_stack, "tree");
+    reap_profile_face.largest_stacks(NULL, print_stack, "all");
+    print("lower", &sums);
+}
+
 /* --- all the time ---------------------------------------------------------------------------- */
 
 /* Where this program's malloc goes: read anew from the word that ld.so has written. */
@@ -417,7 +444,8 @@ static void use(const char *what, const char *path)
     } works[] = {{"malloc", use_malloc},   {"kept", use_kept},       {"ended", use_ended},
                  {"cleared", use_cleared}, {"rewound", use_rewound}, {"freed", use_freed},
                  {"moved", use_moved},     {"shared", use_shared},   {"entered", use_entered},
-                 {"limited", use_limited}, {"charged", use_charged}, {"churn", use_churn}};
+                 {"limited", use_limited}, {"charged", use_charged}, {"stacks", use_stacks},
+                 {"churn", use_churn}};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         if (strcmp(works[i].name, what) == 0) works[i].work();
     if (strcmp(what, "module") == 0) use_module(path);

@@ -11,6 +11,12 @@ struct profile_face {
 
     /* Writes a line for each name and module of malloc's objects, as the question `profile mallocs` does. */
     void (*put_mallocs)(FILE *out);
+
+    /* Calls fn with a line for each of the ten stacks with most live bytes, the largest first: bytes,
+     * objects, the name of their reap, and functions, innermost first. Of this reap and those below it; NULL:
+     * of all that is sampled, malloc's too. Needs no memory, but for that of functions' names. The line is
+     * valid during the call, and fn must not call any of these. */
+    void (*largest_stacks)(void **reap, void (*fn)(const char *line, const void *arg), const void *arg);
 };
 extern struct profile_face reap_profile_face __attribute__((weak, visibility("default")));
 

@@ -81,6 +81,7 @@ void profile_write_mallocs(const struct report *report, FILE *out)
         const char *name = *stack->name ? stack->name + strlen(PROFILE_MALLOC) : "";
         lines[n++] = (struct line){name, module_of(report, stack), stack->live.objects, stack->live.bytes};
     }
+    if (n == 0) return;
     qsort(lines, n, sizeof *lines, by_name);
     n = join(lines, n);
     qsort(lines, n, sizeof *lines, by_bytes);

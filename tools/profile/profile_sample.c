@@ -112,7 +112,7 @@ static void note(const void *object, size_t size, size_t window, size_t (*usable
     sample.taken = in_reap ? reapUsableSize(object) : usable((void *)(uintptr_t)object);
     const char *name = in_reap ? reapName(&reap) : reapCharged ? reapCharged() : NULL;
     sample.name = in_reap && !name ? "" : name;
-    sample.is_malloc = !in_reap;
+    sample.reap = in_reap ? reap : NULL;
     uint64_t number = profile_table_add(&sample);
     if (number && in_reap && reapOnDestroy(&reap, ended_with_reap, (void *)(uintptr_t)number) != 0)
         profile_table_end(number);

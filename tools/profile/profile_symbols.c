@@ -54,14 +54,6 @@ static void copy_stack(const struct profile_stack *stack, void *const *frames, c
         own.frames[own.n_frames++] = find_place((uintptr_t)frames[i] - 1);
 }
 
-static const char *text_of(const char *format, const char *file, uintptr_t number)
-{
-    char text[512];
-    int n = snprintf(text, sizeof text, format, file, number);
-    char *copy = report_memory((size_t)n + 1);
-    return copy ? memcpy(copy, text, (size_t)n + 1) : "?";
-}
-
 /* The function's name in its file, or what ld.so knows; NULL: none. */
 static const char *function_of(const void *address, const struct profile_map *map, const char *path)
 {
@@ -73,20 +65,41 @@ static const char *function_of(const void *address, const struct profile_map *ma
     return name ? name : dladdr(address, &info) ? info.dli_sname : NULL;
 }
 
+static const char *path_of(const struct profile_map *map)
+{
+    return map && *map->path == '/' ? map->path : "";
+}
+
+bool symbol_write(uintptr_t address, const struct profile_map *map, char *text, size_t size)
+{
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of code
+    const void *at = (void *)address;
+    Dl_info info;
+    const char *path = path_of(map), *name = function_of(at, map, path);
+    uintptr_t offset = *path ? address - map->begin + map->offset : 0;
+    if (!*path && !name && dladdr(at, &info) && *info.dli_fname) {
+        path = info.dli_fname;
+        offset = address - (uintptr_t)info.dli_fbase;
+    }
+    const char *slash = strrchr(path, '/');
+    if (name)
+        snprintf(text, size, "%.400s", name);
+    else if (*path)
+        snprintf(text, size, "%.200s+0x%zx", slash ? slash + 1 : path, offset);
+    else
+        snprintf(text, size, "0x%zx", address);
+    return name;
+}
+
 static void name_place(struct report_place *place, bool names_functions)
 {
+    char text[512];
     const struct profile_map *map = profile_map_of((void *)place->address);
-    const char *path = map && map->path[0] == '/' ? map->path : "", *slash = strrchr(path, '/');
-    place->file = path;
+    place->file = path_of(map);
     if (!names_functions) return;
-    const char *name = function_of((void *)place->address, map, path);
-    place->is_known = name;
-    if (name)
-        place->function = text_of("%.400s", name, 0);
-    else if (slash)
-        place->function = text_of("%.200s+0x%zx", slash + 1, place->address - map->begin + map->offset);
-    else
-        place->function = text_of("%s0x%zx", "", place->address);
+    place->is_known = symbol_write(place->address, map, text, sizeof text);
+    char *copy = report_memory(strlen(text) + 1);
+    place->function = copy ? strcpy(copy, text) : "?";
 }
 
 const struct report *report_make(bool names_functions)

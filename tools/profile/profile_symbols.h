@@ -36,6 +36,10 @@ struct report {
 const struct report *report_make(bool names_functions);
 void report_drop(void);
 
+/* Writes the name of the function, or the object and the place in it, or the address. True: it is a
+ * function's name. map: of the address; NULL: not known. */
+bool symbol_write(uintptr_t address, const struct profile_map *map, char *text, size_t size);
+
 /* Memory until the report is dropped; NULL: there is none. */
 void *report_memory(size_t size);
 

@@ -11,7 +11,7 @@
 #include "profile_probe.h"
 
 struct sample {
-    const void *object;
+    const void *object, *reap;
     uint32_t next; /* of the bucket, or the next free one */
     uint32_t stack;
     uint64_t number; /* 0: free */
@@ -195,7 +195,7 @@ static uint64_t add(const struct profile_object *object, const struct walk *walk
     uint32_t *old = find_sample(object->address);
     if (*old) unlink_sample(old);
     table->figures.samples++;
-    uint32_t stack = find_stack(walk->frames, walk->depth, find_name(object->name, object->is_malloc));
+    uint32_t stack = find_stack(walk->frames, walk->depth, find_name(object->name, !object->reap));
     uint32_t i = stack ? take_sample() : 0;
     if (!i) {
         table->figures.lost++;
@@ -204,7 +204,8 @@ static uint64_t add(const struct profile_object *object, const struct walk *walk
     double scale = profile_table_scale(object);
     size_t bucket = bucket_of(object->address);
     struct sample *sample = &table->samples[i];
-    *sample = (struct sample){.object = object->address, .next = table->buckets[bucket], .stack = stack};
+    *sample = (struct sample){.object = object->address, .reap = object->reap, .stack = stack};
+    sample->next = table->buckets[bucket];
     sample->number = (numbers += PROFILE_SAMPLES * 2) + i;
     sample->sum = (struct profile_sum){scale, scale * (double)object->size, scale * (double)object->taken};
     __atomic_store_n(&table->buckets[bucket], i, __ATOMIC_RELAXED);
@@ -264,6 +265,17 @@ void profile_table_walk(void (*fn)(const struct profile_stack *stack, void *cons
     for (uint32_t i = 1; i <= table->figures.stacks; i++) {
         const struct profile_stack *stack = &table->stacks[i];
         fn(stack, table->frames + stack->first, table->names[stack->name], arg);
+    }
+    profile_table_unlock();
+}
+
+void profile_table_sum(bool (*wants)(const void *reap), struct profile_sum sums[PROFILE_STACKS])
+{
+    profile_table_lock();
+    for (uint32_t i = 1; i <= table->used_samples; i++) {
+        const struct sample *sample = &table->samples[i];
+        if (sample->number && (!wants || wants(sample->reap)))
+            count(&sums[sample->stack - 1], &sample->sum, 1);
     }
     profile_table_unlock();
 }

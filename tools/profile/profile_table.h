@@ -67,7 +67,7 @@ struct profile_object {
     const void *address;
     size_t size, taken, window, period;
     const char *name; /* of its reap, or of that which the thread works for; NULL: of none */
-    bool is_malloc;   /* no reap has it */
+    const void *reap; /* NULL: no reap has it */
 };
 
 /* False: no memory. */
@@ -96,6 +96,10 @@ void profile_table_walk(void (*fn)(const struct profile_stack *stack, void *cons
                                    void *arg),
                         void *arg);
 struct profile_figures profile_table_figures(void);
+
+/* Adds each live sample to the sum of its stack, by the number of the stack in that walk; or only those of
+ * reaps for which wants is true, under the lock. */
+void profile_table_sum(bool (*wants)(const void *reap), struct profile_sum sums[PROFILE_STACKS]);
 
 /* Around a fork, also in the child. */
 void profile_table_lock(void);

@@ -24,6 +24,9 @@ void profile_write_flames(const struct report *report, bool of_all, size_t perio
  */
 void profile_write_mallocs(const struct report *report, FILE *out);
 
+/* As profile_face.h has it. */
+void profile_largest_stacks(void **reap, void (*fn)(const char *line, const void *arg), const void *arg);
+
 /* A line for malloc and for each name of a reap, the one with most live bytes first. */
 void profile_write_names(const struct report *report, FILE *out);
 

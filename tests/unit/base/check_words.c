@@ -40,11 +40,10 @@ static struct options presets(void)
 TEST(options_have_these_presets)
 {
     static const char *const shown[] = {
-        "stats=0",       "heaps=cid",          "path=auto",
-        "lock=both",     "topology=read",      "empty_fraction=2",
-        "slack=4",       "purge_ms=500",       "purge_thread=auto",
-        "thp=grown",     "memory_limit=purge", "ask=none",
-        "leaks=0",       "bypass=0",           "harden=0",
+        "stats=0",           "heaps=cid",        "path=auto", "lock=both",
+        "topology=read",     "empty_fraction=2", "slack=4",   "purge_ms=500",
+        "purge_thread=auto", "thp=grown",        "names=1",   "memory_limit=purge",
+        "ask=none",          "leaks=0",          "bypass=0",  "harden=0",
 #ifdef REAP_DEBUG
         "walk_steps=16",
 #endif
@@ -167,6 +166,7 @@ TEST(each_option_wrong_absent_doubled_huge)
         {"purge_ms", "0", "3600000", "3600000", "3600001"},
         {"purge_thread", "0", "1", "1", "2"},
         {"thp", "never", "always", "always", "1"},
+        {"names", "0", "1", "1", "2"},
         {"memory_limit", "ignore", "refuse", "refuse", "1"},
         {"ask", "@one", "@other", "given", NULL}, /* any text but none */
         {"leaks", "0", "1", "1", "2"},

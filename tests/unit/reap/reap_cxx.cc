@@ -489,4 +489,24 @@ CASE(test_calls_of_c)
     EXPECT(stats_of(memory.handle()).children == 0);
 }
 
+// A charge ends with its scope, also where an exception leaves it.
+CASE(test_charged)
+{
+    reap::resource memory;
+    auto is = [](const char *name) { return reapCharged() && std::string(reapCharged()) == name; };
+    EXPECT(reapSetName(memory.handle(), "request") == 0);
+    {
+        reap::charged outer(memory.handle());
+        EXPECT(is("request"));
+        EXPECT(throws<std::bad_alloc>([&] {
+            reap::charged inner(memory.handle(), "/url");
+            EXPECT(is("request /url"));
+            throw std::bad_alloc();
+        }));
+        reap::charged none(nullptr);
+        EXPECT(!reapCharged());
+    }
+    EXPECT(!reapCharged());
+}
+
 int main() { return run_cases(nullptr); }
