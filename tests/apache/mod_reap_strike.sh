@@ -123,7 +123,7 @@ under() {
 }
 lacks_namespace() {
     unshare -m true 2>/dev/null && return 1
-    echo "skipped: no mount namespace may be made: $mode"
+    echo "skipped: a mount namespace may not be made here: $mode"
 }
 at_once under ${1:-event-limit prefork-limit event-out event-grown event-child worker-child prefork-child event-first}
 exit $bad
