@@ -126,6 +126,10 @@ TEST(fork_takes_locks_where_there_are_threads, .times = 2)
     ck_assert(lock_try(&lock));
     lock_reset(&lock);
     ck_assert_uint_eq(atomic_load(&lock.state), LOCK_FREE);
+    gate_close(&gate); /* as that thread does */
+    gate_open_after_fork(&gate);
+    ck_assert_uint_eq(atomic_load(&gate.closed), 1);
+    gate_open(&gate);
 }
 
 TEST(try_says_who_has_it)
