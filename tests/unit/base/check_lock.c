@@ -112,8 +112,8 @@ TEST(fork_takes_locks_where_there_are_threads, .times = 2)
     bool threads = _i == 0;
     __libc_single_threaded = !threads;
     for (unsigned child = 0; child < 2; child++) {
-        gate_close_for_fork(&gate);
         lock_for_fork(&lock);
+        gate_close_for_fork(&gate);
         ck_assert_uint_eq(atomic_load(&lock.state), threads ? LOCK_HELD : LOCK_FREE);
         ck_assert_uint_eq(atomic_load(&gate.closed), threads);
         ck_assert_uint_eq(lock_held(), threads ? 2 : 0);
