@@ -6,7 +6,7 @@
 enum { STEP = 1 << PAGEMAP_SHIFT }; /* bytes */
 
 /* Programs have their memory at the upper end of their addresses. */
-SPARSE_USED_AT_END _Atomic(struct pagemap_leaf *) pagemap_root[1 << PAGEMAP_ROOT_BITS];
+SPARSE_ONCE_END _Atomic(struct pagemap_leaf *) pagemap_root[1 << PAGEMAP_ROOT_BITS];
 
 /* Makes a leaf. Of two threads that make one at once, the first one's stays. */
 static struct pagemap_leaf *make_leaf(_Atomic(struct pagemap_leaf *) *root)

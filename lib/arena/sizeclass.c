@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-struct sizeclass sizeclasses[CLASSES];
-uint32_t sizeclass_wide_inverse[CLASS_CHUNK - CLASS_WIDE];
-uint8_t sizeclass_by_units[CLASS_WIDE_SIZE / BLOCK_UNIT + 1];
-uint8_t sizeclass_by_lines[CLASS_SIZE_MAX / LINE + 1];
+SPARSE_ONCE struct sizeclass sizeclasses[CLASSES];
+SPARSE_ONCE uint32_t sizeclass_wide_inverse[CLASS_CHUNK - CLASS_WIDE];
+SPARSE_ONCE uint8_t sizeclass_by_units[CLASS_WIDE_SIZE / BLOCK_UNIT + 1];
+SPARSE_ONCE uint8_t sizeclass_by_lines[CLASS_SIZE_MAX / LINE + 1];
 size_t sizeclass_fast_max;
 uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 size_t sizeclass_second_max;

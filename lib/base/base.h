@@ -37,18 +37,22 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /* For a large table of which most processes touch little, or nothing. The linker puts these behind all other
- * variables (sparse.ld), which then lie together on a few pages. Three tables are touched in each process,
- * one at its end and two at their start: these lie side by side, or beside the other variables, and share
- * pages. In a debug build locks are not zero. */
+ * variables (sparse.ld), which then lie together on a few pages. Of the tables that each process touches
+ * those that it writes to all the time lie apart from those that it writes to once, which a forked child
+ * shares with its parent. They are used at their start, or at their end: so they share pages with each other,
+ * or with the other variables. In a debug build locks are not zero. */
 #ifdef REAP_DEBUG
 #define SPARSE_AT(place)
 #else
 #define SPARSE_AT(place) __attribute__((section(".bss.sparse" place)))
 #endif
 #define SPARSE SPARSE_AT("")
-#define SPARSE_FIRST SPARSE_AT(".first")                 /* used from its start */
-#define SPARSE_USED_AT_END SPARSE_AT(".used_at_end")     /* its end lies before ... */
-#define SPARSE_USED_AT_START SPARSE_AT(".used_at_start") /* ... the start of this one */
+#define SPARSE_FIRST SPARSE_AT(".first")           /* used from its start, behind the other variables */
+#define SPARSE_LIVE_END SPARSE_AT(".live_end")     /* its end lies before ... */
+#define SPARSE_LIVE_START SPARSE_AT(".live_start") /* ... the start of this one */
+#define SPARSE_ONCE_END SPARSE_AT(".once_end")     /* the same for what is written once, */
+#define SPARSE_ONCE SPARSE_AT(".once")             /* with small tables between the two */
+#define SPARSE_ONCE_START SPARSE_AT(".once_start")
 
 #define KIB ((size_t)1024)
 #define MIB (KIB * KIB)

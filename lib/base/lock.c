@@ -182,6 +182,7 @@ __thread unsigned lock_depth;
 
 void lock_for_fork(struct lock *lock)
 {
+    if (lock_is_for_one_thread()) return;
     lock_take(lock);
     note_taken_by_fork(lock);
     lock->forker = &lock_depth;
@@ -189,7 +190,7 @@ void lock_for_fork(struct lock *lock)
 
 void lock_after_fork(struct lock *lock)
 {
-    ASSERT(lock->forker == &lock_depth);
+    if (lock->forker != &lock_depth) return;
     lock->forker = NULL;
     note_left_by_fork(lock);
     lock_give(lock);
@@ -199,6 +200,7 @@ void lock_reset(struct lock *lock)
 {
     note_reset(lock);
     if (lock->forker == &lock_depth) lock_count(-1);
+    if (lock->forker == NULL && atomic_load_explicit(&lock->state, memory_order_relaxed) == LOCK_FREE) return;
     lock->forker = NULL;
     atomic_store_explicit(&lock->state, LOCK_FREE, memory_order_relaxed);
 }
@@ -266,18 +268,18 @@ void gate_open(struct gate *gate)
 void gate_close_for_fork(struct gate *gate)
 {
     lock_for_fork(&gate->closers);
-    close_and_wait(gate);
+    if (gate->closers.forker == &lock_depth) close_and_wait(gate);
 }
 
 void gate_open_after_fork(struct gate *gate)
 {
-    open_closed(gate);
+    if (gate->closers.forker == &lock_depth) open_closed(gate);
     lock_after_fork(&gate->closers);
 }
 
 void gate_reset(struct gate *gate)
 {
-    atomic_store(&gate->passing, 0);
-    atomic_store(&gate->closed, 0);
+    if (atomic_load(&gate->passing) != 0) atomic_store(&gate->passing, 0);
+    if (atomic_load(&gate->closed) != 0) atomic_store(&gate->closed, 0);
     lock_reset(&gate->closers);
 }

@@ -19,6 +19,8 @@
 #ifndef LOCK_H
 #define LOCK_H
 
+#include <sys/single_threaded.h>
+
 #include "base/base.h"
 
 enum {
@@ -191,7 +193,10 @@ static inline void lock_give(struct lock *lock)
 }
 
 /* Around fork: lock_for_fork on each lock in order of rank. Afterwards the parent calls lock_after_fork on
- * each lock, and the child lock_reset, also on locks that other threads of the parent held. */
+ * each lock, and the child lock_reset, also on locks that other threads of the parent held. In a process of
+ * one thread no lock is taken, and none that is free is written to: the page of each would then be the
+ * parent's and each child's own. */
+static inline bool lock_is_for_one_thread(void) { return __libc_single_threaded; }
 void lock_for_fork(struct lock *lock);
 void lock_after_fork(struct lock *lock);
 void lock_reset(struct lock *lock);

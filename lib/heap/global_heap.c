@@ -21,7 +21,7 @@ struct level {
     unsigned hand;     /* the class that was last to give one up; 0: the empty ones */
 };
 
-static struct level top = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)};
+static SPARSE struct level top = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)};
 static SPARSE struct level by_cache[TOPOLOGY_CACHES] = {
     /* one for each cache; never touched where there is only one */
     [0 ... TOPOLOGY_CACHES - 1] = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)}};
@@ -188,6 +188,8 @@ static bool level_adds_up(const struct level *level);
 static struct superblock *take_from_level(struct level *level, unsigned class, unsigned id)
 {
     struct superblock *sb;
+    if (__atomic_load_n(&level->slots, __ATOMIC_RELAXED) == 0 && atomic_load(&level->arrived) == NULL)
+        return NULL; /* mostly; what a thread files just now is missed */
     if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return NULL;
     file_arrived(level);
     while ((sb = bin_fullest(&level->bins[class], 1)) != NULL && !is_fit(sb, id)) hold_back(level, sb);

@@ -96,6 +96,7 @@ enum { HEAP_SPARSE = 8 }; /* slots of a class that have no huge pages */
 enum { HEAP_NEVER = UINT16_MAX }; /* a regroup_at that no count reaches */
 
 struct heap {
+    struct bin bins[CLASSES]; /* first: of these a small process touches few */
     struct lock lock;
     uint16_t id;
     _Atomic bool orphan;      /* its threads have ended, or are not in this child of a fork */
@@ -114,7 +115,6 @@ struct heap {
     struct heap_counts counts;
     _Atomic uint8_t had[CLASSES]; /* slots that it got of the arenas for each class, up to HEAP_SPARSE */
     uint64_t kept[HEAP_KEPT]; /* the words of the wide classes' batches at the last look (heap_remote.c) */
-    struct bin bins[CLASSES]; /* last: a small process touches few of them */
 };
 
 static inline uint64_t *heap_slot(const struct heap *heap, unsigned class)

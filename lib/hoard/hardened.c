@@ -454,7 +454,7 @@ static bool resize_block(const struct superblock *sb, char *block, size_t have, 
 /* --- objects of size 0 ----------------------------------------------------------------------- */
 
 static _Atomic(char *) zeros;
-static _Atomic uint64_t zeros_live[ZEROS / 64];
+static SPARSE _Atomic uint64_t zeros_live[ZEROS / 64];
 static unsigned zeros_turn;
 
 static char *make_zeros(void)

@@ -12,7 +12,10 @@
 #include <signal.h>
 #include <time.h>
 
-enum { CHILD_MORE = 4 * MIB }; /* a child of fork has a thread once it holds so much more */
+enum {
+    CHILD_MORE = 4 * MIB, /* a child of fork has a thread once it holds so much more */
+    LITTLE = 4 * MIB      /* what a program soon has again: a quarter of a millisecond for each MiB */
+};
 
 static _Atomic bool begun, asked;
 static _Atomic size_t least; /* bytes held */
@@ -42,7 +45,7 @@ static bool any_is_kept(void)
 }
 
 /* What is kept goes home when two looks have found it the same, and is then unused for purge_ms: four looks
- * in that time, so that all has gone before twice the time has. */
+ * in that time, so that all has gone before twice the time has. Little goes after half of it. */
 static void *purge_forever(void *unused)
 {
     (void)unused;
@@ -52,7 +55,7 @@ static void *purge_forever(void *unused)
         sleep_ms(ms);
         if (reap_hooks_now() != NULL) reap_hooks_now()->give_idle();
         heap_send_idle_home(true);
-        arena_purge(options.purge_ms);
+        arena_purge(arena_held().unused <= LITTLE ? options.purge_ms / 2 : options.purge_ms);
     }
     return NULL;
 }

@@ -3,6 +3,7 @@
 #include "reap/reap_depot.h"
 
 #include "arena/arena.h"
+#include "heap/heap_path.h"
 #include "reap/reap_tree.h"
 
 /* The places that a step's reaps have. */
@@ -10,7 +11,8 @@ enum { PLACES = 8 };
 static inline unsigned room(unsigned step) { return PLACES >> step; }
 static_assert(REAP_STEPS == 4, "each size has a place, and a number in a word");
 
-static struct depot {
+/* In reverse order: a small program uses those of low numbers, which lie beside its lists (base.h). */
+static SPARSE_LIVE_END struct depot {
     _Alignas(64) struct reap_list guard; /* an empty one, for its lock */
     union {
         uint8_t numbers[REAP_STEPS];
@@ -19,6 +21,9 @@ static struct depot {
     uint8_t least[REAP_STEPS]; /* the least number since the last look */
     struct reap *dead[REAP_STEPS][PLACES];
 } depots[ROOT_LISTS];
+static_assert(sizeof depots % 4096 == 0, "its end lies within a page where sparse.ld wants it");
+
+static ALWAYS_INLINE struct depot *depot_of(unsigned list) { return &depots[ROOT_LISTS - 1 - list]; }
 
 /* The depot that was full, last. */
 static _Atomic(uint8_t) full[REAP_STEPS];
@@ -59,8 +64,8 @@ static ALWAYS_INLINE struct reap *take_dead(struct depot *depot, unsigned step)
 
 struct reap *reap_depot_take(unsigned step)
 {
-    struct reap *reap = reap_kept_root ? take_dead(&depots[reap_kept_root - 1], step) : NULL;
-    if (!reap) reap = take_dead(&depots[atomic_load_explicit(&full[step], memory_order_relaxed)], step);
+    struct reap *reap = reap_kept_root ? take_dead(depot_of(reap_kept_root - 1U), step) : NULL;
+    if (!reap) reap = take_dead(depot_of(atomic_load_explicit(&full[step], memory_order_relaxed)), step);
     return reap ? reap_region_renew(reap, reap_size_of_step(step)) : NULL;
 }
 
@@ -87,8 +92,8 @@ void reap_depot_keep(struct reap *reap)
     ASSERT(first->tag == 0 && first->size == reap_size_of_step(step));
     if (UNLIKELY(atomic_load_explicit(&looked_at, memory_order_relaxed) != arena_purged_at()))
         reap_depot_give_idle();
-    if (!reap_kept_root) reap_kept_root = (uint8_t)(reap_root_number(reap) + 1);
-    if (LIKELY(put_dead(&depots[reap_kept_root - 1], step, reap))) return;
+    if (!reap_kept_root) reap_kept_root = (uint8_t)(heap_path_id() % ROOT_LISTS + 1);
+    if (LIKELY(put_dead(depot_of(reap_kept_root - 1U), step, reap))) return;
     atomic_store_explicit(&full[step], (uint8_t)(reap_kept_root - 1), memory_order_relaxed);
     reap_chunk_give_back(first);
 }
@@ -113,7 +118,7 @@ static size_t empty_depot(struct depot *depot)
     return bytes;
 }
 
-size_t reap_depot_trim_own(void) { return reap_kept_root ? empty_depot(&depots[reap_kept_root - 1]) : 0; }
+size_t reap_depot_trim_own(void) { return reap_kept_root ? empty_depot(depot_of(reap_kept_root - 1U)) : 0; }
 
 void reap_depot_trim(void)
 {

@@ -4,8 +4,9 @@
  * A parent has a place for one dead child. A second one, and those of a parent that ends, go to the depot of
  * their thread: a request of a server has several children at once, which end with it, and the next request
  * begins with none. A depot keeps 8 reaps of 1 KiB, 4 of 8, 2 of 16 and one of 32. There is one for each list
- * of roots. A thread stays with that of the list which kept its last root, or of the first child that came
- * here. If it has none, it looks in one that was full: there another thread ends what this one creates.
+ * of roots. A thread stays with that of the list which kept its last root, or of the heap id that it had when
+ * it first kept a child: so not each of a server's forty threads has one. If it has none, it looks in one
+ * that was full: there another thread ends what this one creates.
  *
  * A program may write to a dead reap by mistake. So what is here, and how much, is not in the reaps' own
  * memory; whoever takes one makes it new (reap_region_renew).

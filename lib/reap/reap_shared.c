@@ -383,6 +383,7 @@ static void leave_all_parts(void)
 void reap_shared_fork_prepare(void)
 {
     bool patient = lock_depth == 0; /* otherwise it holds a reap, for which others may wait */
+    if (lock_is_for_one_thread()) return;
     for (unsigned round = 0;; round++) {
         lock_for_fork(&faces.lock);
         atomic_store_explicit(&faces.gate, true, memory_order_relaxed);

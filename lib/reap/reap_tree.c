@@ -29,7 +29,7 @@ void reap_tree_wait(struct reap_list *list)
 
 /* --- roots ----------------------------------------------------------------------------------- */
 
-struct root_list reap_roots[ROOT_LISTS];
+SPARSE_LIVE_START struct root_list reap_roots[ROOT_LISTS];
 
 /* --- walks ----------------------------------------------------------------------------------- */
 

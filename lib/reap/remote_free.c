@@ -33,7 +33,7 @@ bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
 
 /* What was freed last, more or less (reap_point_out). Reaps share these lines by their addresses. */
 enum { RECENT_LINES = 64 };
-static struct recent {
+static SPARSE struct recent {
     _Alignas(64) _Atomic(void *) objects[REAP_AHEAD];
     _Atomic(unsigned) turn; /* the next place, modulo REAP_AHEAD */
 } recents[RECENT_LINES];

@@ -15,7 +15,7 @@ enum {
     DOUBLES = 128 * 1024 /* bytes carved; up to here a chunk adds at most a quarter to a reap in heap mode */
 };
 
-struct reap_tables reap_no_tables;
+SPARSE_ONCE struct reap_tables reap_no_tables; /* never */
 
 size_t reap_chunk_count(const struct reap_chunk *chunk, size_t top, size_t *objects)
 {

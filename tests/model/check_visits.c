@@ -50,7 +50,8 @@ TEST(growth_visits_the_global_heap_seldom, .times = COUNTS * VCPU_PATHS)
     struct cost cost;
     unsigned processors = counts[_i / VCPU_PATHS];
     needs(measure(&load_growing, _i % VCPU_PATHS, processors, &cost), vcpu_lacks);
-    ck_assert_double_gt(cost.visits, 0);
+    /* With locks what is freed elsewhere goes to its heap, and a global heap that is empty is not visited. */
+    ck_assert((cost.visits > 0) == (_i % VCPU_PATHS == VCPU_FAST));
     ck_assert_double_le(cost.visits, cost.operations / f_of_superblock() + processors);
 }
 

@@ -499,6 +499,7 @@ static void on_end(int number)
 void stepper_start(void)
 {
     use_path(0, "purge_ms=3600000");
+    __libc_single_threaded = false; /* so fork takes locks */
     hoard_start();
     hoard_start_late();
     cpu.area_at = (char *)&area - (char *)__builtin_thread_pointer();

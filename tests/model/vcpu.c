@@ -24,6 +24,7 @@ bool vcpu_start(enum vcpu_path path, const char *options)
     char text[256];
     snprintf(text, sizeof text, "%s,%s", path == VCPU_LOCKED ? "path=locked" : "", options ? options : "");
     setenv("REAP_OPTIONS", text, 1);
+    __libc_single_threaded = false; /* so fork takes locks */
     hoard_start();
     intptr_t at = (char *)&id_now - (char *)__builtin_thread_pointer();
     __asm__("" : "+r"(at));       /* in one vector store of both, ld 2.40 does not know the relocation */

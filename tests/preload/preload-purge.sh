@@ -23,6 +23,7 @@ try() {
 }
 try default purge_thread=0,purge_ms=60000 "$top_builddir/tests/preload/purge" 1
 try "$paths" purge_thread=1,purge_ms=20 "$top_builddir/tests/preload/purge" 2
+try default purge_thread=1,purge_ms=4000 "$top_builddir/tests/preload/purge" little
 try default purge_thread=1,purge_ms=1 "$top_builddir/tests/preload/preload_fork"
 try default purge_thread=1,purge_ms=1 "$top_builddir/tests/preload/preload_signals"
 try default purge_thread=1,heaps=cpu "$top_builddir/tests/preload/purge_sandbox"

@@ -2,7 +2,8 @@
 /* Run by preload-purge.sh. Uses 64 MiB, frees them, and does nothing then: does the memory go back, and which
  * threads are there? The first argument is the number of threads that there must be; with two, the second is
  * reap-purge, blocks all signals, and the memory goes back; in a child of fork too. With REAPS (purge_reaps)
- * reaps use it, in a program that has another malloc; a second argument has it ask for the thread.
+ * reaps use it, in a program that has another malloc; a second argument has it ask for the thread. "little":
+ * 3 MiB go in less than purge_ms=4000.
  */
 #include "support/expect.h"
 #include "support/resident.h"
@@ -92,9 +93,21 @@ static void look(int threads, size_t before)
     EXPECT(goes_back(before, threads == 2 ? SECONDS * 100 : 30) == (threads == 2));
 }
 
+static int look_at_little(void)
+{
+    enum { LITTLE = 3 << 20 };
+    size_t before = resident();
+    free(memset(malloc(OPAQUE((size_t)LITTLE)), 1, LITTLE));
+    EXPECT(resident() > before + LITTLE / 2);
+    usleep(3600000);
+    EXPECT(resident() < before + LITTLE / 2);
+    return expect_status();
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) return 99;
+    if (strcmp(argv[1], "little") == 0) return look_at_little();
     int threads = atoi(argv[1]);
     size_t before = resident();
 #ifdef REAPS

@@ -104,6 +104,34 @@ TEST(every_sleeper_is_woken, .times = WAYS)
     ck_assert_uint_eq(atomic_load(&lock.state), LOCK_FREE);
 }
 
+/* A fork waits for who holds a lock. Where there is one thread it takes none, and whatever it reads stays as
+ * it is. */
+TEST(fork_takes_locks_where_there_are_threads, .times = 2)
+{
+    static struct gate gate = GATE_OF_RANK(RANK_TRANSIT, LOCK_GATE);
+    bool threads = _i == 0;
+    __libc_single_threaded = !threads;
+    for (unsigned child = 0; child < 2; child++) {
+        lock_for_fork(&lock);
+        gate_close_for_fork(&gate);
+        ck_assert_uint_eq(atomic_load(&lock.state), threads ? LOCK_HELD : LOCK_FREE);
+        ck_assert_uint_eq(atomic_load(&gate.closed), threads);
+        ck_assert_uint_eq(lock_held(), threads ? 2 : 0);
+        __libc_single_threaded = false; /* a handler of the program makes a thread */
+        (child ? lock_reset : lock_after_fork)(&lock);
+        (child ? gate_reset : gate_open_after_fork)(&gate);
+        __libc_single_threaded = !threads;
+        ck_assert_uint_eq(atomic_load(&lock.state) + atomic_load(&gate.closed) + lock_held(), 0);
+    }
+    ck_assert(lock_try(&lock));
+    lock_reset(&lock);
+    ck_assert_uint_eq(atomic_load(&lock.state), LOCK_FREE);
+    gate_close(&gate); /* as that thread does */
+    gate_open_after_fork(&gate);
+    ck_assert_uint_eq(atomic_load(&gate.closed), 1);
+    gate_open(&gate);
+}
+
 TEST(try_says_who_has_it)
 {
     ck_assert(lock_try(&lock));
