@@ -28,12 +28,14 @@ static __attribute__((noinline)) void *palloc_slow(apr_pool_t *pool, apr_size_t 
 }
 
 /* A second call, of reapMalloc, would cost half as much again, and even a mere jump there a third. */
-void *apr_palloc(apr_pool_t *pool, apr_size_t size)
+static inline void *take(apr_pool_t *pool, apr_size_t size)
 {
     void *object = reap_bump(&pool->reap, size);
 
     return __builtin_expect(object != NULL, 1) ? object : palloc_slow(pool, size);
 }
+
+void *apr_palloc(apr_pool_t *pool, apr_size_t size) { return take(pool, size); }
 
 void *apr_pcalloc(apr_pool_t *pool, apr_size_t size)
 {
@@ -62,7 +64,37 @@ void *apr_prealloc(apr_pool_t *pool, void *object, apr_size_t size)
     return moved ? moved : pool_exhausted(pool->abort_fn);
 }
 
-/* --- strings --------------------------------------------------------------------------------- */
+/* --- copies ---------------------------------------------------------------------------------- */
+
+/* libapr's functions of these names would do, with two calls more for each string. */
+void *apr_pmemdup(apr_pool_t *pool, const void *from, apr_size_t size)
+{
+    void *copy = from ? take(pool, size) : NULL;
+
+    return copy ? memcpy(copy, from, size) : NULL;
+}
+
+char *apr_pstrdup(apr_pool_t *pool, const char *from)
+{
+    apr_size_t size;
+    char *copy;
+
+    if (!from) return NULL;
+    size = strlen(from) + 1;
+    copy = take(pool, size);
+    return copy ? memcpy(copy, from, size) : NULL;
+}
+
+char *apr_pstrmemdup(apr_pool_t *pool, const char *from, apr_size_t length)
+{
+    char *copy = from ? take(pool, length + 1) : NULL;
+
+    if (!copy) return NULL;
+    copy[length] = '\0';
+    return memcpy(copy, from, length);
+}
+
+/* --- formatted strings ----------------------------------------------------------------------- */
 
 /* Text is written where the next object of the pool will be, and becomes that object: nearly every string of
  * httpd fits there. Where that place is small, or where there is none (the pool has free memory to use
