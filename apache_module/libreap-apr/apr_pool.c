@@ -152,6 +152,14 @@ static inline void end_contents(apr_pool_t *pool)
     if (pool->subprocesses) pool_end_subprocesses(pool->subprocesses);
 }
 
+/* Returns true if something ends before a pool's memory does: most pools that are cleared have only that. */
+static inline bool has_contents(const apr_pool_t *pool)
+{
+    uintptr_t more = (uintptr_t)pool->pre_cleanups | (uintptr_t)pool->cleanups | (uintptr_t)pool->child;
+
+    return (more | (uintptr_t)pool->subprocesses | (uintptr_t)pool->cleanup_blocks) != 0;
+}
+
 /* Has a pool that was cleared give back what its allocator's max_free does not allow it to keep. */
 static inline void trim(apr_pool_t *pool)
 {
@@ -167,8 +175,11 @@ void apr_pool_clear(apr_pool_t *pool)
 {
     bool was_ending = pool->ending;
 
-    end_contents(pool);
-    if (pool->cleanup_blocks && !pool->pre_cleanups) pool_free_cleanups(pool, true);
+    if (has_contents(pool)) {
+        end_contents(pool);
+        if (pool->cleanup_blocks && !pool->pre_cleanups) pool_free_cleanups(pool, true);
+    }
+    pool->ending = true; /* for functions of the reap */
     if (pool_has_reap(pool)) {
         pool_call = "apr_pool_clear";
         reapFreeAll(&pool->reap);

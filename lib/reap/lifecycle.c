@@ -443,23 +443,25 @@ static NOINLINE void clear_shared(void **handle)
     clear(reap, true);
 }
 
+static NOINLINE void free_all_slow(void **handle)
+{
+    struct reap *reap = *handle;
+    if (!handle_is_plain(reap))
+        clear_shared(handle);
+    else if (reap->flags & REAP_LIMITED && reap_region_forget(reap, REAP_LIMITED | REAP_SOURCED))
+        reap_quota_end(reap);
+    else
+        clear(reap, false);
+}
+
 void reapFreeAll(void **handle)
 {
     REAP_NOT_NULL(handle, "reapFreeAll");
     struct reap *reap = *handle;
-    if (UNLIKELY(!handle_is_plain(reap))) {
+    if (UNLIKELY(!handle_has_place(reap)))
         clear_shared(handle);
-        return;
-    }
-    unsigned special = reap->flags & (unsigned)~(REAP_LIMITED | REAP_SOURCED);
-    uintptr_t more = (uintptr_t)reap->below.first | (uintptr_t)reap->cleanups | special;
-    if (UNLIKELY(more != 0)) {
-        clear(reap, false);
-        return;
-    }
-    if (reap_region_is_untouched(reap)) return;
-    reap_region_clear(reap);
-    if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_quota_end(reap);
+    else if (!handle_is_mapped(reap) || UNLIKELY(!reap_region_forget(reap, REAP_SOURCED)))
+        free_all_slow(handle);
 }
 
 /* Returns true if an address lies in a reap, or in one below it. */

@@ -71,11 +71,23 @@ static inline bool handle_is_readable(const void *pointer)
     return ((uintptr_t)pointer >> PAGEMAP_SHIFT && chunk_map_has(pointer)) || chunk_of(pointer, NULL);
 }
 
+/* Returns true if a value, then not NULL, lies where handles of ordinary reaps do. */
+static inline bool handle_has_place(const struct reap *reap)
+{
+    return LIKELY((uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER);
+}
+
 /* Returns true if this value is the handle of an ordinary reap. */
 static inline bool handle_is_plain(const struct reap *reap)
 {
-    bool may_be = (uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER; /* so it is not NULL */
-    return LIKELY(may_be && handle_is_readable(reap) && reap->tag == reap_tag(reap));
+    return LIKELY(handle_has_place(reap) && handle_is_readable(reap) && reap->tag == reap_tag(reap));
+}
+
+/* The same without a call, and false for the few that have no part of the map. */
+static ALWAYS_INLINE bool handle_is_mapped(const struct reap *reap)
+{
+    bool may_be = handle_has_place(reap) && (uintptr_t)reap >> PAGEMAP_SHIFT;
+    return LIKELY(may_be && chunk_map_has(reap) && reap->tag == reap_tag(reap));
 }
 
 /* The face of a handle whose memory was read before; NULL if the handle has no face. */

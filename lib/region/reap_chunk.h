@@ -217,18 +217,27 @@ static inline uint64_t *reap_chunk_lives(const struct reap_chunk *chunk)
     return chunk->starts + (chunk->is_mapped ? CHUNK_MAP_BITS / 8 : chunk->size / REAP_UNIT / 64);
 }
 
+/* Sets the start bits of an empty chunk with objects from offset `head` on. */
+void reap_lay_out_many_starts(uint64_t *words, size_t size, size_t head);
+static ALWAYS_INLINE void reap_lay_out_starts(const struct reap_chunk *chunk, size_t size, size_t head)
+{
+    uint64_t *words = chunk->starts + (uintptr_t)chunk / 1024;
+    const uint64_t at_head = (uint64_t)1 << head / REAP_UNIT % 64, at_end = (uint64_t)1 << 63;
+    if (LIKELY(size == REAP_SMALL_SIZE)) {
+        words[0] = at_head | at_end;
+    } else if (LIKELY(size == REAP_FIRST_SIZE)) {
+        memset(words, 0, REAP_FIRST_SIZE / REAP_UNIT / 8); /* a line, without a call */
+        words[head / 1024] = at_head;
+        words[REAP_FIRST_SIZE / 1024 - 1] |= at_end;
+    } else {
+        reap_lay_out_many_starts(words, size, head);
+    }
+}
+
 /* Makes a regular chunk empty, with objects from offset `head` on: no lives, no records. */
 static ALWAYS_INLINE void reap_lay_out_empty(struct reap_chunk *chunk, size_t size, size_t head)
 {
-    uint64_t *words = chunk->starts + (uintptr_t)chunk / 1024;
-    if (LIKELY(size == REAP_SMALL_SIZE))
-        words[0] = 0;
-    else if (LIKELY(size == REAP_FIRST_SIZE))
-        memset(words, 0, REAP_FIRST_SIZE / REAP_UNIT / 8); /* a line, without a call */
-    else
-        memset(words, 0, size / REAP_UNIT / 8);
-    words[head / 1024] |= (uint64_t)1 << head / REAP_UNIT % 64;
-    words[size / 1024 - 1] |= (uint64_t)1 << 63;
+    reap_lay_out_starts(chunk, size, head);
     chunk->first = ((uintptr_t)chunk + head) / REAP_UNIT;
     chunk->end_unit = ((uintptr_t)chunk + size) / REAP_UNIT - 1;
     chunk->high = 0;

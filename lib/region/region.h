@@ -112,12 +112,22 @@ static ALWAYS_INLINE bool reap_region_only_bumped(const struct reap *reap, size_
     return more == 0 && reap->peak == size;
 }
 
-/* Returns true if a reap is as a clear would leave it. */
-static ALWAYS_INLINE bool reap_region_is_untouched(const struct reap *reap)
+/* Forgets the objects of such a reap if it has no children, no records, and no flags but these: so its hole
+ * ends where it did. False: it is another one, and nothing has changed. */
+static ALWAYS_INLINE bool reap_region_forget(struct reap *reap, unsigned flags)
 {
-    const struct reap_chunk *first = reap_first_chunk(reap);
-    return UNLIKELY(reap->bump == (char *)reap_address(first->first)) && !first->has_records &&
-           reap_region_only_bumped(reap, first->size) && !(reap->flags & (REAP_WATCHED | REAP_UNMAPPED));
+    struct reap_chunk *first = reap_first_chunk(reap);
+    size_t size = first->size;
+    unsigned special = reap->flags & ~flags;
+    uintptr_t more = (uintptr_t)reap->below.first | special | first->has_records;
+    if (UNLIKELY(more != 0) || !reap_region_only_bumped(reap, size)) return false;
+    ASSERT(reap->current == first && !reap->cleanups && !reap->spare_cleanups);
+    if (reap->bump == (char *)reap_address(first->first)) return true;
+    reap->bump = reap_address(first->first);
+    reap->end = reap->bump_max;
+    first->high = 0;
+    reap_lay_out_starts(first, size, reap_head(size));
+    return true;
 }
 
 /* Forgets the objects and records of such a reap. */
