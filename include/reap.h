@@ -221,8 +221,8 @@ size_t reapTrim(void **reap, size_t keep) REAP_ATTRIBUTE(nonnull(1));
 /* The parent's handle, or NULL for a root. */
 void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
-/* Copies a name for reports into the reap; NULL removes the name. 0, or -1 and ENOMEM, or ENAMETOOLONG above
- * 4095 bytes. */
+/* Copies a name for reports into the reap; NULL removes the name. A constant of the main program stays where
+ * it is. 0, or -1 and ENOMEM, or ENAMETOOLONG above 4095 bytes. */
 int reapSetName(void **reap, const char *name) REAP_ATTRIBUTE(nonnull(1));
 
 /* The reap's name, or NULL; valid until the next reapSetName. */

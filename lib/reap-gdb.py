@@ -200,8 +200,7 @@ class Held:
 
 
 def name_of(reap):
-    name = reap['name']
-    return name['text'].address.cast(gdb.lookup_type('char').pointer()).string() if number(name) else ''
+    return reap['name'].string() if number(reap['name']) else ''
 
 
 def handle_of(reap):

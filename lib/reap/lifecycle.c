@@ -33,6 +33,7 @@ static void start_once(void)
                     "link libreap-malloc first, or alone");
     chunk_start(); /* before chunk_alloc, which would come too late: the options must be known */
     apart_start();
+    program_find();
     reap_survey_start();
     reap_remote_start();
 }

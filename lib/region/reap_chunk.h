@@ -11,6 +11,7 @@
 #include "arena/chunk_map.h"
 #include "base/bitmap.h"
 #include "hoard/apart.h"
+#include "os/program.h"
 #include "region/reap_types.h"
 
 static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
@@ -82,11 +83,18 @@ static inline struct reap_name *reap_short_name(const struct reap *reap)
     return (struct reap_name *)(void *)reap_records(reap)->short_name;
 }
 
-/* The name, or an empty text. */
-static inline const char *reap_name_text(const struct reap *reap)
+/* The copy that a name is the text of; the reap's own one. NULL: it has none. */
+static inline struct reap_name *reap_name_around(const char *text)
 {
-    return reap->name ? reap->name->text : "";
+    return (struct reap_name *)((uintptr_t)text - offsetof(struct reap_name, text));
 }
+static inline struct reap_name *reap_own_name(const struct reap *reap)
+{
+    return reap->name && !program_left(reap->name) ? reap_name_around(reap->name) : NULL;
+}
+
+/* The name, or an empty text. */
+static inline const char *reap_name_text(const struct reap *reap) { return reap->name ? reap->name : ""; }
 
 /* Returns true if the source is of the user's memory, and if a reap's is. */
 static inline bool chunk_source_is_users(const struct chunk_source *source)

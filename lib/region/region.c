@@ -279,7 +279,8 @@ static struct reap_chunk *take_off_chunk_of_name(struct reap *reap)
 /* Moves the name to its place in the next round. */
 static void move_name(struct reap *reap, void *to, size_t size)
 {
-    reap->name = memmove(to, reap->name, size);
+    struct reap_name *name = memmove(to, reap_own_name(reap), size);
+    reap->name = name->text;
 }
 
 /* Begins the next round in the name's chunk, and moves the name within it. A clear cannot fail, so it must
@@ -294,7 +295,12 @@ static void begin_in_chunk_of_name(struct reap *reap, struct reap_chunk *chunk, 
     ASSERT(reap->current == (apart_on ? NULL : chunk) && reap->name);
 }
 
-static size_t size_of_name(const struct reap *reap) { return sizeof *reap->name + reap->name->room; }
+/* The bytes of the copy of a name that lies in a chunk. 0: there is none. */
+static size_t size_of_name(const struct reap *reap)
+{
+    const struct reap_name *name = reap_own_name(reap);
+    return name && name != reap_short_name(reap) ? sizeof *name + name->room : 0;
+}
 
 /* Makes the face a record again, at the place where it is. */
 static void carve_face(struct reap *reap)
@@ -318,7 +324,7 @@ static NOINLINE void clear_any(struct reap *reap)
     reap->tables = &reap_no_tables;
     reap->cleanups = reap->spare_cleanups = NULL;
     carve_face(reap);
-    size_t size = reap->name && reap->name != reap_short_name(reap) ? size_of_name(reap) : 0;
+    size_t size = size_of_name(reap);
     void *place = size ? reap_chunk_record(reap, first, size) : NULL;
     struct reap_chunk *names = size && !place ? take_off_chunk_of_name(reap) : NULL;
     if (place) move_name(reap, place, size);
@@ -330,8 +336,8 @@ ALIGNED void reap_region_clear(struct reap *reap)
 {
     ASSERT(!reap->below.first && !(reap->flags & REAP_MARKED));
     size_t size = reap_first_chunk(reap)->size;
-    bool is_named = reap->name && reap->name != reap_short_name(reap);
-    if (is_named || reap->flags & (REAP_WATCHED | REAP_UNMAPPED) || !reap_region_only_bumped(reap, size)) {
+    if (size_of_name(reap) || reap->flags & (REAP_WATCHED | REAP_UNMAPPED) ||
+        !reap_region_only_bumped(reap, size)) {
         clear_any(reap);
         return;
     }
