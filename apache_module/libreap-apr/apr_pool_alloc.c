@@ -20,22 +20,14 @@ void *pool_exhausted(apr_abortfunc_t abort_fn)
     return NULL;
 }
 
-static __attribute__((noinline)) void *palloc_slow(apr_pool_t *pool, apr_size_t size)
+void *pool_alloc_slow(apr_pool_t *pool, apr_size_t size)
 {
     void **reap = pool_reap(pool), *object = reap ? reapMalloc(reap, size) : NULL;
 
     return object ? object : pool_exhausted(pool->abort_fn);
 }
 
-/* A second call, of reapMalloc, would cost half as much again, and even a mere jump there a third. */
-static inline void *take(apr_pool_t *pool, apr_size_t size)
-{
-    void *object = reap_bump(&pool->reap, size);
-
-    return __builtin_expect(object != NULL, 1) ? object : palloc_slow(pool, size);
-}
-
-void *apr_palloc(apr_pool_t *pool, apr_size_t size) { return take(pool, size); }
+void *apr_palloc(apr_pool_t *pool, apr_size_t size) { return pool_alloc(pool, size); }
 
 void *apr_pcalloc(apr_pool_t *pool, apr_size_t size)
 {
@@ -69,7 +61,7 @@ void *apr_prealloc(apr_pool_t *pool, void *object, apr_size_t size)
 /* libapr's functions of these names would do, with two calls more for each string. */
 void *apr_pmemdup(apr_pool_t *pool, const void *from, apr_size_t size)
 {
-    void *copy = from ? take(pool, size) : NULL;
+    void *copy = from ? pool_alloc(pool, size) : NULL;
 
     return copy ? memcpy(copy, from, size) : NULL;
 }
@@ -81,13 +73,13 @@ char *apr_pstrdup(apr_pool_t *pool, const char *from)
 
     if (!from) return NULL;
     size = strlen(from) + 1;
-    copy = take(pool, size);
+    copy = pool_alloc(pool, size);
     return copy ? memcpy(copy, from, size) : NULL;
 }
 
 char *apr_pstrmemdup(apr_pool_t *pool, const char *from, apr_size_t length)
 {
-    char *copy = from ? take(pool, length + 1) : NULL;
+    char *copy = from ? pool_alloc(pool, length + 1) : NULL;
 
     if (!copy) return NULL;
     copy[length] = '\0';
@@ -123,13 +115,19 @@ static void text_begin(struct text *text, apr_pool_t *pool)
     text->out.endpos = text->start + (room < LINE ? LINE : room) - 1; /* the last byte is the terminator's */
 }
 
-/* Makes the text so far an object of size bytes: by a mere bump, where it is in place. */
-static char *text_take(struct text *text, size_t size, size_t length)
+/* Makes a text that lies on the stack an object. */
+static __attribute__((noinline)) char *text_move(struct text *text, size_t size, size_t length)
 {
-    if (text->start != text->first) return reap_bump(&text->pool->reap, size);
     void **reap = pool_reap(text->pool);
     char *object = reap ? reapMalloc(reap, size) : NULL;
+
     return object ? memcpy(object, text->first, length) : NULL;
+}
+
+/* Makes the text so far an object of size bytes: by a mere bump, where it is in place. */
+static inline char *text_take(struct text *text, size_t size, size_t length)
+{
+    return text->start == text->first ? text_move(text, size, length) : reap_bump(&text->pool->reap, size);
 }
 
 /* Called with the buffer full. */
