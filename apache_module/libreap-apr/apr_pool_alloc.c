@@ -59,11 +59,24 @@ void *apr_prealloc(apr_pool_t *pool, void *object, apr_size_t size)
 /* --- copies ---------------------------------------------------------------------------------- */
 
 /* libapr's functions of these names would do, with two calls more for each string. */
+
+/* Where the pool has no room at hand. The other cases end with a jump to memcpy, and save no registers. */
+static __attribute__((noinline)) void *copy_slow(apr_pool_t *pool, const void *from, apr_size_t length,
+                                                 apr_size_t size)
+{
+    char *copy = pool_alloc_slow(pool, size);
+
+    if (!copy) return NULL;
+    if (size > length) copy[length] = '\0';
+    return memcpy(copy, from, length);
+}
+
 void *apr_pmemdup(apr_pool_t *pool, const void *from, apr_size_t size)
 {
-    void *copy = from ? pool_alloc(pool, size) : NULL;
+    void *copy = from ? reap_bump(&pool->reap, size) : NULL;
 
-    return copy ? memcpy(copy, from, size) : NULL;
+    if (copy) return memcpy(copy, from, size);
+    return from ? copy_slow(pool, from, size, size) : NULL;
 }
 
 char *apr_pstrdup(apr_pool_t *pool, const char *from)
@@ -73,15 +86,15 @@ char *apr_pstrdup(apr_pool_t *pool, const char *from)
 
     if (!from) return NULL;
     size = strlen(from) + 1;
-    copy = pool_alloc(pool, size);
-    return copy ? memcpy(copy, from, size) : NULL;
+    copy = reap_bump(&pool->reap, size);
+    return copy ? memcpy(copy, from, size) : copy_slow(pool, from, size, size);
 }
 
 char *apr_pstrmemdup(apr_pool_t *pool, const char *from, apr_size_t length)
 {
-    char *copy = from ? pool_alloc(pool, length + 1) : NULL;
+    char *copy = from ? reap_bump(&pool->reap, length + 1) : NULL;
 
-    if (!copy) return NULL;
+    if (!copy) return from ? copy_slow(pool, from, length, length + 1) : NULL;
     copy[length] = '\0';
     return memcpy(copy, from, length);
 }

@@ -232,6 +232,7 @@ static void show_copies(apr_pool_t *pool)
                     apr_pstrdup(pool, "")};
     say("%s, %d, %d, %s, \"%s\", \"%s\"", text[0], strcmp(text[1] + strlen("seven") + 1, "bytes"),
         memcmp(text[2], bytes, sizeof bytes), text[3], text[4], text[5]);
+    say("of no bytes: %d", apr_pmemdup(pool, bytes, 0) != text[5]);
     say("NULL: %d %d %d", apr_pstrdup(pool, none) == NULL, apr_pmemdup(pool, none, 10) == NULL,
         apr_pstrmemdup(pool, none, 10) == NULL);
     for (int length = 1; length < 3000000; length += 1 + length / 3) {
