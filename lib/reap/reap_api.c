@@ -243,11 +243,12 @@ static NOINLINE int set_any_name(void **handle, const char *name)
     return 0;
 }
 
-/* Constants of the program that were names before, and are not too long. */
-static _Atomic(const char *) known_names[16];
+/* Constants of the program that were names before, and are not too long. One may be the end of another. */
+enum { KNOWN_NAMES = 64 };
+static _Atomic(const char *) known_names[KNOWN_NAMES];
 static inline _Atomic(const char *) *known_name(const char *name)
 {
-    return &known_names[(uintptr_t)name / 4 % (sizeof known_names / sizeof *known_names)];
+    return &known_names[(uintptr_t)name % KNOWN_NAMES];
 }
 
 /* The first name of an ordinary reap: a new constant, or as a rule a short one. */
