@@ -56,7 +56,7 @@ def reap_tag(address):
 
 def is_live_chunk(chunk):
     at, owner = number(chunk), number(chunk['owner'])
-    return number(chunk['tag']) == at ^ (owner << 16 & MASK) ^ 0xc2b2ae3d27d4eb4f
+    return number(chunk['tag']) == (at + 8 * owner + 0x27d4eb4f) & MASK
 
 
 def as_reap(handle):

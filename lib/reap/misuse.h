@@ -104,14 +104,20 @@ struct reap_face *handle_face(void *handle, const char *call);
 /* Aborts when a call would set a handle that lies in a reap itself, or in a face: the `&` was forgotten. */
 void handle_check_place_in(void **handle, const char *call) __attribute__((cold));
 
-/* Calls handle_check_place_in for those few places of handles that are aligned as reaps or faces are: one
- * test for both, which a few other places pass too. */
-static inline void handle_check_place(void **handle, const char *call)
+/* Returns true for those few places of handles that are aligned as reaps or faces are: one test for both,
+ * which a few other places pass too. */
+static ALWAYS_INLINE bool handle_place_is_odd(void **handle)
 {
     const uintptr_t beyond = USER_MEMORY_ALIGN - REAP_FACE - REAP_HEADER; /* a face is so far behind a reap */
     const uintptr_t bits = (USER_MEMORY_ALIGN - 1) & ~beyond;
+    return UNLIKELY((((uintptr_t)handle - REAP_HEADER) & bits) == 0);
+}
+
+/* Calls handle_check_place_in for them. */
+static inline void handle_check_place(void **handle, const char *call)
+{
     REAP_NOT_NULL(handle, call);
-    if (UNLIKELY((((uintptr_t)handle - REAP_HEADER) & bits) == 0)) handle_check_place_in(handle, call);
+    if (handle_place_is_odd(handle)) handle_check_place_in(handle, call);
 }
 
 /* --- objects ---------------------------------------------------------------------------------- */

@@ -252,7 +252,7 @@ struct reap {
     uint32_t made_at; /* reap_seconds when it was made */
     uint16_t born;    /* the parent's marks that were open when it was made, and still are */
     uint8_t flags;    /* enum reap_flag */
-    bool heap;        /* heap mode */
+    bool heap;        /* heap mode: the last of the three that reap_states reads at once */
 
     /* for other threads, on a cache line to which the reap's own thread seldom writes */
     _Atomic(uintptr_t) remote;                  /* pending objects, linked through their first words */
