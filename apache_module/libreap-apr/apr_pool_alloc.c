@@ -22,7 +22,7 @@ void *pool_exhausted(apr_abortfunc_t abort_fn)
 
 void *pool_alloc_slow(apr_pool_t *pool, apr_size_t size)
 {
-    void **reap = pool_reap(pool), *object = reap ? reapMalloc(reap, size) : NULL;
+    void *object = reapMalloc(&pool->reap, size);
 
     return object ? object : pool_exhausted(pool->abort_fn);
 }
@@ -31,27 +31,25 @@ void *apr_palloc(apr_pool_t *pool, apr_size_t size) { return pool_alloc(pool, si
 
 void *apr_pcalloc(apr_pool_t *pool, apr_size_t size)
 {
-    void **reap = pool_reap(pool), *object = reap ? reapCalloc(reap, 1, size) : NULL;
+    void *object = reapCalloc(&pool->reap, 1, size);
 
     return object ? object : pool_exhausted(pool->abort_fn);
 }
 
 void apr_pfree(apr_pool_t *pool, void *object)
 {
-    void **reap = object ? pool_reap(pool) : NULL;
-
-    if (!reap) return;
+    if (!object) return;
     pool_call = "apr_pfree";
-    reapFree(reap, object);
+    reapFree(&pool->reap, object);
     pool_call = NULL;
 }
 
 void *apr_prealloc(apr_pool_t *pool, void *object, apr_size_t size)
 {
-    void **reap = pool_reap(pool), *moved;
+    void *moved;
 
     pool_call = "apr_prealloc";
-    moved = reap ? reapRealloc(reap, object, size) : NULL;
+    moved = reapRealloc(&pool->reap, object, size);
     pool_call = NULL;
     return moved ? moved : pool_exhausted(pool->abort_fn);
 }
@@ -131,8 +129,7 @@ static void text_begin(struct text *text, apr_pool_t *pool)
 /* Makes a text that lies on the stack an object. */
 static __attribute__((noinline)) char *text_move(struct text *text, size_t size, size_t length)
 {
-    void **reap = pool_reap(text->pool);
-    char *object = reap ? reapMalloc(reap, size) : NULL;
+    char *object = reapMalloc(&text->pool->reap, size);
 
     return object ? memcpy(object, text->first, length) : NULL;
 }

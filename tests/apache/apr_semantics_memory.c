@@ -201,18 +201,24 @@ static void show_exhaustion(void)
     apr_pool_destroy(pool);
 }
 
-/* A string that the address space has no room for; in a process of its own. */
+/* A string that the address space has no room for, and then a pool; in a process of its own. */
 static void show_long_string_refused(void)
 {
     struct rlimit limit = {.rlim_cur = 300 << 20, .rlim_max = 300 << 20};
     pid_t child = fork();
     int status;
     if (child == 0) {
-        apr_pool_t *pool;
+        apr_pool_t *pool, *child_pool;
         must(apr_pool_create_ex(&pool, NULL, count_abort, NULL));
+        must(apr_pool_create(&child_pool, pool));
         setrlimit(RLIMIT_AS, &limit);
         say("NULL: %d", apr_psprintf(pool, "%*d", 900 << 20, 7) == NULL);
         say("usable: %s", apr_psprintf(pool, "%d", 7));
+        for (int i = 0; i < 1000; i++) must(apr_pool_create(&child_pool, pool));
+        while (apr_pool_create(&child_pool, pool) == APR_SUCCESS) continue;
+        say("no pool: %d", child_pool == NULL);
+        apr_pool_clear(pool);
+        say("a pool: %d", apr_pool_create(&child_pool, pool) == APR_SUCCESS);
         _exit(0);
     }
     waitpid(child, &status, 0);
