@@ -46,9 +46,7 @@ void apr_pfree(apr_pool_t *pool, void *object);
  * pool's abort function, and returns NULL; the object stays as it was. */
 void *apr_prealloc(apr_pool_t *pool, void *object, apr_size_t size);
 
-/* The handle of the pool's reap, for the calls of reap.h; valid as long as the pool. The library makes the
- * reap of a pool when the pool gets its first object, name or child, or at this call. When there is no
- * memory, calls the pool's abort function, and returns NULL. */
+/* The handle of the pool's reap, for the calls of reap.h; valid as long as the pool. */
 void **apr_pool_reap(apr_pool_t *pool);
 
 /* Whether the pools of this process are reaps: 1 or 0. */

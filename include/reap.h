@@ -221,8 +221,8 @@ size_t reapTrim(void **reap, size_t keep) REAP_ATTRIBUTE(nonnull(1));
 /* The parent's handle, or NULL for a root. */
 void *reapParent(void **reap) REAP_ATTRIBUTE(nonnull(1));
 
-/* Copies a name for reports into the reap; NULL removes the name. 0, or -1 and ENOMEM, or ENAMETOOLONG above
- * 4095 bytes. */
+/* Copies a name for reports into the reap; NULL removes the name. A constant of the main program stays where
+ * it is. 0, or -1 and ENOMEM, or ENAMETOOLONG above 4095 bytes. */
 int reapSetName(void **reap, const char *name) REAP_ATTRIBUTE(nonnull(1));
 
 /* The reap's name, or NULL; valid until the next reapSetName. */
@@ -564,13 +564,15 @@ REAP_BUMP_INLINE void *reap_bump(void **reap, size_t size)
 {
     struct reap_front *front = (struct reap_front *)*reap;
     char *object = front->bump;
-    if (size - 1 >= (size_t)(front->end - object)) return NULL;
-#if defined(__GNUC__)
-    if (!object) __builtin_unreachable(); /* the test above serves the caller's test of the result, too */
-#endif
-    char *next = object + ((size + 15) & -(size_t)16);    /* rounded apart: bump waits for one addition */
+    size_t last = (size - 1) | 15; /* rounded apart: bump waits for one addition; of size 0 too great */
+    if (last >= (size_t)(front->end - object)) return NULL;
+    char *next = object + last + 1;
     typedef uint32_t reap_half REAP_ATTRIBUTE(may_alias); /* small: its changes wait for each other */
     *(reap_half *)(front->starts + (uintptr_t)next / 512 * 4) |= (uint32_t)1 << (uintptr_t)next / 16 % 32;
+#if defined(__GNUC__)
+    __asm__("" : "+r"(object));           /* from here on it lies where the result does: a move less */
+    if (!object) __builtin_unreachable(); /* the test above serves the caller's test of the result, too */
+#endif
     front->bump = next;
     return object;
 }

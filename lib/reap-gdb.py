@@ -56,7 +56,7 @@ def reap_tag(address):
 
 def is_live_chunk(chunk):
     at, owner = number(chunk), number(chunk['owner'])
-    return number(chunk['tag']) == at ^ (owner << 16 & MASK) ^ 0xc2b2ae3d27d4eb4f
+    return number(chunk['tag']) == (at + 8 * owner + 0x27d4eb4f) & MASK
 
 
 def as_reap(handle):
@@ -200,8 +200,7 @@ class Held:
 
 
 def name_of(reap):
-    name = reap['name']
-    return name['text'].address.cast(gdb.lookup_type('char').pointer()).string() if number(name) else ''
+    return reap['name'].string() if number(reap['name']) else ''
 
 
 def handle_of(reap):

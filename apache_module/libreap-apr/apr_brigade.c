@@ -47,12 +47,18 @@ void brigade_read_settings(void)
     if (!keeps) fprintf(stderr, "reap: REAP_APR_BRIGADES=%.100s: there are reuse and keep\n", setting);
 }
 
-static void empty(apr_bucket_brigade *brigade)
+static __attribute__((noinline)) void delete_all(apr_bucket_brigade *brigade)
 {
-    while (!APR_BRIGADE_EMPTY(brigade)) {
+    do {
         apr_bucket *bucket = APR_BRIGADE_FIRST(brigade);
         apr_bucket_delete(bucket);
-    }
+    } while (!APR_BRIGADE_EMPTY(brigade));
+}
+
+/* Most brigades are empty when they end. */
+static inline void empty(apr_bucket_brigade *brigade)
+{
+    if (!APR_BRIGADE_EMPTY(brigade)) delete_all(brigade);
 }
 
 /* The cleanup of a brigade in use, and by its presence the sign of one. */
@@ -84,7 +90,7 @@ static struct brigade *take_oldest(apr_pool_t *pool)
 }
 
 /* A brigade that was destroyed long enough ago; NULL: there is none. */
-static struct brigade *take(apr_pool_t *pool)
+static __attribute__((noinline)) struct brigade *take(apr_pool_t *pool)
 {
     while (pool->idle_brigades > IDLE_BRIGADES) {
         struct brigade *brigade = take_oldest(pool);
@@ -97,9 +103,9 @@ static struct brigade *take(apr_pool_t *pool)
 
 apr_bucket_brigade *apr_brigade_create(apr_pool_t *pool, apr_bucket_alloc_t *list)
 {
-    struct brigade *brigade = take(pool);
+    struct brigade *brigade = pool->idle_brigades > IDLE_BRIGADES ? take(pool) : NULL;
 
-    if (!brigade) brigade = apr_palloc(pool, sizeof *brigade);
+    if (!brigade) brigade = pool_alloc(pool, sizeof *brigade);
     if (!brigade) return NULL;
     brigade->shown.p = pool;
     brigade->shown.bucket_alloc = list;

@@ -6,15 +6,9 @@
  * and kill others), subprocesses, the place in the tree, memory. Clearing is the same without the
  * last two; what stays is the pool's address, parent, allocator, tag and abort function.
  */
-#include "apr_pool.h"
-
 #include <pthread.h>
-#include <stdatomic.h>
-#include <sys/single_threaded.h>
 
-#include "hoard.h"
-
-const struct reap_front pool_no_reap; /* all zero: it ends where it begins */
+#include "apr_pool_tree.h"
 
 static unsigned initialized; /* calls of apr_pool_initialize less those of apr_pool_terminate */
 static apr_pool_t *global_pool;
@@ -31,23 +25,6 @@ static apr_pool_t *pool_above(apr_pool_t *parent)
     return parent;
 }
 
-bool pool_make_reap(apr_pool_t *pool)
-{
-    const void *none = &pool_no_reap;
-    apr_pool_t *above = pool_above(pool->parent);
-    /* A pool that was ending when it got this child may have no reap yet. */
-    void **reap_above = above ? pool_reap(above) : NULL, *reap;
-
-    if (above && !reap_above) return false;
-    reapCreate(&reap, reap_above);
-    if (!reap) return false;
-    /* Another thread, which makes a child, may have been faster. */
-    if (!__atomic_compare_exchange_n(&pool->reap, (void **)&none, reap, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE))
-        reapDestroy(&reap);
-    return true;
-}
-
 /* What lies in the reap of a pool goes when that is cleared. */
 static inline void forget_contents(apr_pool_t *pool)
 {
@@ -57,73 +34,86 @@ static inline void forget_contents(apr_pool_t *pool)
     pool->idle_brigades = 0;
 }
 
-/* All but the tree and the cleanups. Field by field: gcc makes a loop of an initializer, which takes as long
- * as the rest of creation. */
-static inline void pool_init(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
+/* Frees a pool that has ended, a root or a child. */
+static void pool_free(apr_pool_t *pool)
 {
-    pool->reap = (void *)&pool_no_reap;
-    pool->abort_fn = abort_fn;
-    pool->allocator = allocator;
-    pool->pre_cleanups = pool->spare_cleanups = NULL;
-    pool->cleanup_blocks = NULL;
-    pool->carved_cleanups = 0;
-    forget_contents(pool);
-    pool->ending = false;
+    if (pool->parent)
+        pool_tree_end(pool);
+    else
+        hoard_free(pool);
 }
 
-static apr_pool_t *pool_new(apr_pool_t *parent, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
+/* Frees a new pool for which there is no reap, or no memory at all. */
+static __attribute__((noinline, cold)) apr_status_t refuse(apr_pool_t **newpool, apr_abortfunc_t abort_fn)
 {
-    apr_pool_t *above = pool_above(parent), *pool = NULL;
+    if (*newpool) pool_free(*newpool);
+    *newpool = pool_exhausted(abort_fn);
+    return APR_ENOMEM;
+}
 
-    if (!parent)
-        pool = hoard_calloc(1, sizeof *pool);
-    else if (!above || pool_reap(above))
-        pool = pool_tree_new(parent);
-    if (!pool) return pool_exhausted(abort_fn);
-    pool_init(pool, abort_fn, allocator);
-    return pool;
+static apr_status_t pool_new(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn,
+                             apr_allocator_t *allocator)
+{
+    apr_pool_t *above = pool_above(parent), *pool;
+
+    pool = parent ? pool_tree_new(parent, abort_fn, allocator) : hoard_calloc(1, sizeof *pool);
+    *newpool = pool;
+    if (!pool) return refuse(newpool, abort_fn);
+    if (!parent) pool_begin(pool, abort_fn, allocator);
+    reapCreate(&pool->reap, above ? &above->reap : NULL);
+    return pool->reap ? APR_SUCCESS : refuse(newpool, abort_fn);
 }
 
 /* A server that has threads gives back what it does not use, also while it has nothing to do. One without
  * threads stays without: httpd's prefork gives back at its next request. */
 static atomic_bool asked_for_purging; /* in this process: a forked child has no thread of its parent's */
 
-static void ask_for_purging(void)
+static inline bool must_ask(void)
 {
-    if (atomic_load_explicit(&asked_for_purging, memory_order_relaxed) || __libc_single_threaded) return;
-    if (!atomic_exchange(&asked_for_purging, true)) hoard_purge_when_idle();
+    return !atomic_load_explicit(&asked_for_purging, memory_order_relaxed) && !__libc_single_threaded;
 }
 
 static void in_forked_child(void) { asked_for_purging = false; }
 
+static __attribute__((noinline)) apr_status_t
+create_slow(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
+{
+    *newpool = NULL;
+    if (!parent && !allocator) return APR_ENOPOOL; /* APR is not initialized */
+    if (must_ask() && !atomic_exchange(&asked_for_purging, true)) hoard_purge_when_idle();
+    return pool_new(newpool, parent, abort_fn, allocator);
+}
+
 apr_status_t apr_pool_create_ex(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn,
                                 apr_allocator_t *allocator)
 {
-    ask_for_purging();
-    *newpool = NULL;
+    apr_pool_t *pool;
+
     if (!parent) parent = global_pool;
-    if (!parent && !allocator) return APR_ENOPOOL; /* APR is not initialized */
-    if (parent) {
-        if (!abort_fn) abort_fn = parent->abort_fn;
-        if (!allocator) allocator = parent->allocator;
-    }
-    *newpool = pool_new(parent, abort_fn, allocator);
-    return *newpool ? APR_SUCCESS : APR_ENOMEM;
+    if (!parent) return create_slow(newpool, parent, abort_fn, allocator);
+    if (!abort_fn) abort_fn = parent->abort_fn;
+    if (!allocator) allocator = parent->allocator;
+    pool = must_ask() || parent->ending ? NULL : pool_tree_new_again(parent, abort_fn, allocator);
+    if (__builtin_expect(!pool, 0)) return create_slow(newpool, parent, abort_fn, allocator);
+    *newpool = pool;
+    reapCreate(&pool->reap, &parent->reap);
+    return __builtin_expect((*newpool)->reap != NULL, 1) ? APR_SUCCESS
+                                                         : refuse(newpool, (*newpool)->abort_fn);
 }
 
 /* A pool with an allocator that it owns. */
-static apr_pool_t *pool_new_owner(apr_abortfunc_t abort_fn)
+static apr_status_t pool_new_owner(apr_pool_t **newpool, apr_abortfunc_t abort_fn)
 {
     apr_allocator_t *allocator;
-    apr_pool_t *pool;
+    apr_status_t status;
 
-    if (apr_allocator_create(&allocator) != APR_SUCCESS) return pool_exhausted(abort_fn);
-    pool = pool_new(NULL, abort_fn, allocator);
-    if (pool)
-        apr_allocator_owner_set(allocator, pool);
+    if (apr_allocator_create(&allocator) != APR_SUCCESS) return refuse(newpool, abort_fn);
+    status = pool_new(newpool, NULL, abort_fn, allocator);
+    if (status == APR_SUCCESS)
+        apr_allocator_owner_set(allocator, *newpool);
     else
         apr_allocator_destroy(allocator);
-    return pool;
+    return status;
 }
 
 apr_status_t apr_pool_create_unmanaged_ex(apr_pool_t **newpool, apr_abortfunc_t abort_fn,
@@ -131,8 +121,7 @@ apr_status_t apr_pool_create_unmanaged_ex(apr_pool_t **newpool, apr_abortfunc_t 
 {
     *newpool = NULL;
     if (!initialized) return APR_ENOPOOL;
-    *newpool = allocator ? pool_new(NULL, abort_fn, allocator) : pool_new_owner(abort_fn);
-    return *newpool ? APR_SUCCESS : APR_ENOMEM;
+    return allocator ? pool_new(newpool, NULL, abort_fn, allocator) : pool_new_owner(newpool, abort_fn);
 }
 
 apr_status_t apr_pool_create_core_ex(apr_pool_t **newpool, apr_abortfunc_t abort_fn,
@@ -152,6 +141,14 @@ static inline void end_contents(apr_pool_t *pool)
     if (pool->subprocesses) pool_end_subprocesses(pool->subprocesses);
 }
 
+/* Returns true if something ends before a pool's memory does: most pools that are cleared have only that. */
+static inline bool has_contents(const apr_pool_t *pool)
+{
+    uintptr_t more = (uintptr_t)pool->pre_cleanups | (uintptr_t)pool->cleanups | (uintptr_t)pool->child;
+
+    return (more | (uintptr_t)pool->subprocesses | (uintptr_t)pool->cleanup_blocks) != 0;
+}
+
 /* Has a pool that was cleared give back what its allocator's max_free does not allow it to keep. */
 static inline void trim(apr_pool_t *pool)
 {
@@ -167,36 +164,45 @@ void apr_pool_clear(apr_pool_t *pool)
 {
     bool was_ending = pool->ending;
 
-    end_contents(pool);
-    if (pool->cleanup_blocks && !pool->pre_cleanups) pool_free_cleanups(pool, true);
-    if (pool_has_reap(pool)) {
-        pool_call = "apr_pool_clear";
-        reapFreeAll(&pool->reap);
-        pool_call = NULL;
-        trim(pool);
+    if (has_contents(pool)) {
+        end_contents(pool);
+        if (pool->cleanup_blocks && !pool->pre_cleanups) pool_free_cleanups(pool, true);
     }
+    pool->ending = true; /* for functions of the reap */
+    pool_call = "apr_pool_clear";
+    reapFreeAll(&pool->reap);
+    pool_call = NULL;
+    trim(pool);
     forget_contents(pool);
     pool->ending = was_ending;
 }
 
-void apr_pool_destroy(apr_pool_t *pool)
+/* Frees a pool that has ended, and is a root or owns its allocator. The allocator's mutex, made in the pool
+ * as a rule, is gone by now; nothing takes it. */
+static __attribute__((noinline)) void free_other(apr_pool_t *pool)
 {
     apr_allocator_t *allocator = pool->allocator;
-    bool owner;
+    bool owner = allocator->owner == pool;
 
-    end_contents(pool);
-    if (pool->cleanup_blocks) pool_free_cleanups(pool, false);
-    owner = allocator->owner == pool;
-    if (pool->child) pool_tree_hand_up(pool);
-    pool_call = "apr_pool_destroy";
-    if (pool_has_reap(pool)) reapDestroy(&pool->reap);
-    if (pool->parent)
-        pool_tree_end(pool);
-    else
-        hoard_free(pool);
-    pool_call = NULL;
-    /* The allocator's mutex, made in the pool as a rule, is gone by now; nothing takes it. */
+    pool_free(pool);
     if (owner) apr_allocator_destroy(allocator);
+}
+
+void apr_pool_destroy(apr_pool_t *pool)
+{
+    if (has_contents(pool)) {
+        end_contents(pool);
+        if (pool->cleanup_blocks) pool_free_cleanups(pool, false);
+        if (pool->child) pool_tree_hand_up(pool);
+    }
+    pool->ending = true; /* for functions of the reap */
+    pool_call = "apr_pool_destroy";
+    reapDestroy(&pool->reap);
+    pool_call = NULL;
+    if (__builtin_expect(!pool->parent || pool->allocator->owner == pool, 0))
+        free_other(pool);
+    else
+        pool_tree_end(pool);
 }
 
 /* --- the global pool ------------------------------------------------------------------------- */
@@ -278,13 +284,8 @@ int apr_pool_is_ancestor(apr_pool_t *a, apr_pool_t *b)
 void apr_pool_tag(apr_pool_t *pool, const char *tag)
 {
     pool_call = "apr_pool_tag";
-    if (pool_reap(pool)) (void)reapSetName(&pool->reap, tag);
+    (void)reapSetName(&pool->reap, tag);
     pool_call = NULL;
 }
 
-void **apr_pool_reap(apr_pool_t *pool)
-{
-    void **reap = pool_reap(pool);
-
-    return reap ? reap : pool_exhausted(pool->abort_fn);
-}
+void **apr_pool_reap(apr_pool_t *pool) { return &pool->reap; }

@@ -12,9 +12,6 @@
  *     | child     | -> newest -> ... -> oldest, linked by `sibling`
  *     +-----------+
  *
- * A pool gets its reap when it gets its first object, name or child: httpd makes many pools that stay empty,
- * and a reap takes a page. Until then `reap` points to an empty front, in which no object finds room.
- *
  * Vocabulary
  *     pool       what APR calls so: a reap, with APR's cleanups, children, subprocesses, user data
  *     cleanup    a function that runs when its pool is cleared or destroyed
@@ -24,7 +21,6 @@
  *     - The reap of a pool is a child of its parent's reap: limits and reports follow the pools.
  *       Only a reap that was made while its pool's parent was ending has the parent's parent's reap above
  *       it, since the parent's objects are about to go, and such a pool stays.
- *     - A pool with children has a reap; but one that got a child while it was ending may get its own later.
  *     - Cleanup records are hoard's, not the reap's, so that a pool at its limit can still register. Sixteen
  *       lie in the pool, others in blocks, of which one stays the pool's until it is destroyed.
  *     - *pool->ref == pool, for every pool in a list of children.
@@ -50,6 +46,9 @@
 #pragma GCC visibility pop
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "reap.h"
 
@@ -68,10 +67,9 @@ struct cleanup {
 enum { OWN_CLEANUPS = 16 /* records in a pool, as most pools need */ };
 
 struct apr_pool_t {
-    void *reap;               /* first: a pool's address is its reap's handle's; or &pool_no_reap */
-    apr_abortfunc_t abort_fn; /* called when there is no memory; may be NULL */
-    apr_allocator_t *allocator;
-
+    /* In a new pool all before abort_fn is zero, and then it gets its reap. */
+    apr_pool_t *child;            /* the newest; guarded by this pool's own lock */
+    void *reap;                   /* at a place that no reap has: reapCreate looks twice at others */
     struct cleanup *cleanups;     /* last registered first */
     struct cleanup *pre_cleanups; /* the same; these run before the children go */
     struct cleanup *spare_cleanups;
@@ -80,17 +78,26 @@ struct apr_pool_t {
     apr_hash_t *user_data;     /* in the reap; NULL until something is set */
     struct brigade *last_idle; /* see apr_brigade.c */
     unsigned idle_brigades;    /* their number */
+    uint8_t carved_cleanups;   /* of its own: the first ones, in use or spare */
     bool ending;
 
-    /* The tree; all but parent are guarded by the parent's lock. */
-    apr_pool_t *parent;
-    apr_pool_t *child; /* the newest (guarded by this pool's own lock) */
-    apr_pool_t *sibling;
-    apr_pool_t **ref; /* what points to this pool: parent->child, or an elder's sibling */
+    apr_abortfunc_t abort_fn; /* called when there is no memory; may be NULL */
+    apr_allocator_t *allocator;
 
-    unsigned carved_cleanups; /* of its own: the first ones, in use or spare */
+    apr_pool_t *parent;
+    apr_pool_t *sibling; /* these two are guarded by the parent's lock */
+    apr_pool_t **ref;    /* what points to this pool: parent->child, or an elder's sibling */
+
     struct cleanup own_cleanups[OWN_CLEANUPS];
 };
+
+/* Begins a pool that is in no list yet, but for its reap and parent. */
+static inline void pool_begin(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
+{
+    memset(pool, 0, offsetof(apr_pool_t, abort_fn));
+    pool->abort_fn = abort_fn;
+    pool->allocator = allocator;
+}
 
 /* See apr_allocator.c. */
 struct apr_allocator_t {
@@ -100,48 +107,26 @@ struct apr_allocator_t {
     apr_memnode_t *kept;  /* free nodes of the smallest size, linked by next */
     unsigned kept_number; /* of them */
     unsigned kept_most;
+    apr_memnode_t *larger; /* one more, of another size, if it */
+    bool keeps_larger;     /* may be kept */
 };
 
 /* --- apr_pool.c ------------------------------------------------------------------------------ */
 
-/* The fronts of a pool that has no reap, and of one that was destroyed. */
-extern const struct reap_front pool_no_reap, pool_dead_reap;
-
-static inline bool pool_has_reap(apr_pool_t *pool)
-{
-    return __atomic_load_n(&pool->reap, __ATOMIC_ACQUIRE) != &pool_no_reap;
-}
-
-/* Makes the pool's reap. False: there is no memory. Threads: a pool's own, and those that make children. */
-bool pool_make_reap(apr_pool_t *pool);
-
-/* The handle of the pool's reap, which is made if it is not there; NULL: there is no memory for it. */
-static inline void **pool_reap(apr_pool_t *pool)
-{
-    return pool_has_reap(pool) || pool_make_reap(pool) ? &pool->reap : NULL;
-}
-
 /* The pool above all others; NULL before apr_pool_initialize. */
 apr_pool_t *pool_global(void);
 
-/* --- apr_pool_tree.c ------------------------------------------------------------------------- */
-
-/* Has fork take the locks of the lists, so that a child finds them free. Called once. */
-void pool_tree_prepare_for_fork(void);
-
-/* Makes the newest child of parent, without cleanups and children; all else is undefined. NULL: no memory. */
-apr_pool_t *pool_tree_new(apr_pool_t *parent);
-
-/* Takes a pool that has ended out of its parent's list, and keeps it for the next child, or frees it. */
-void pool_tree_end(apr_pool_t *pool);
-
-/* Frees all pools that are kept. No other thread uses pools. */
-void pool_tree_trim(void);
-
-/* Makes all children of pool children of its parent; or roots, when it has none. */
-void pool_tree_hand_up(apr_pool_t *pool);
-
 /* --- apr_pool_alloc.c ------------------------------------------------------------------------ */
+
+/* apr_palloc, without a call where the pool has room. A second call, of reapMalloc, would cost half as much
+ * again, and even a mere jump there a third. */
+void *pool_alloc_slow(apr_pool_t *pool, apr_size_t size);
+static inline void *pool_alloc(apr_pool_t *pool, apr_size_t size)
+{
+    void *object = reap_bump(&pool->reap, size);
+
+    return __builtin_expect(object != NULL, 1) ? object : pool_alloc_slow(pool, size);
+}
 
 /* What happens when a pool has no memory: its abort function is called, and if that returns, NULL
  * is the caller's answer. */

@@ -44,7 +44,10 @@ static struct cleanup *take_of_block(apr_pool_t *pool)
 static inline void fill(struct cleanup **list, struct cleanup *cleanup, const void *data, cleanup_fn *plain,
                         cleanup_fn *child)
 {
-    *cleanup = (struct cleanup){.next = *list, .data = data, .plain = plain, .child = child};
+    cleanup->next = *list;
+    cleanup->data = data;
+    cleanup->plain = plain;
+    cleanup->child = child;
     *list = cleanup;
 }
 

@@ -33,6 +33,7 @@ static void start_once(void)
                     "link libreap-malloc first, or alone");
     chunk_start(); /* before chunk_alloc, which would come too late: the options must be known */
     apart_start();
+    program_find();
     reap_survey_start();
     reap_remote_start();
 }
@@ -51,25 +52,14 @@ static NOINLINE bool start(void)
     return true;
 }
 
-/* A dead reap of a depot, for a parent whose children begin as this byte says. NULL: there is none. */
-static ALWAYS_INLINE struct reap *dead_of_depot(uint8_t votes)
+/* A dead reap of a depot, for a parent whose children begin as its byte says. NULL: there is none. */
+static ALWAYS_INLINE struct reap *dead_of_depot(const struct reap *parent)
 {
+    uint8_t votes = parent ? atomic_load_explicit(&parent->below.votes, memory_order_relaxed) : ROOT_VOTES;
     struct reap *reap = reap_depot_take(reap_step(votes));
     if (reap)
         atomic_store_explicit(&reap->below.votes, (uint8_t)reap_step_below(votes), memory_order_relaxed);
     return reap;
-}
-
-/* Creates a child of a dead reap of a depot. False: there is none, or the parent keeps one. */
-static ALWAYS_INLINE bool create_of_depot(void **handle, struct reap *parent)
-{
-    uint8_t votes = atomic_load_explicit(&parent->below.votes, memory_order_relaxed);
-    if (atomic_load_explicit(&parent->below.cached, memory_order_relaxed) || !started) return false;
-    struct reap *reap = dead_of_depot(votes);
-    if (!reap) return false;
-    *handle = reap_region_enliven(reap);
-    if (UNLIKELY(reap_tree_add(reap, parent) & REAP_LIMITED)) reap_quota_begin(reap, parent);
-    return true;
 }
 
 /* A dead reap for the next child or root: the cached child, if it has today's size, or one of a depot. NULL:
@@ -79,12 +69,13 @@ static ALWAYS_INLINE struct reap *dead_one_for(struct reap *parent)
     struct reap *cached = parent ? reap_tree_take_cached(&parent->below) : NULL;
     if (cached && reap_first_chunk(cached)->size == reap_child_size(parent)) return cached;
     if (cached) reap_depot_keep(cached);
-    return dead_of_depot(parent ? atomic_load_explicit(&parent->below.votes, memory_order_relaxed) : 1);
+    return dead_of_depot(parent);
 }
 
 /* Creates a reap of a dead one that a fast path did not take, or of a new chunk. */
 static NOINLINE void create_slow(void **handle, void **parent_handle)
 {
+    handle_check_place(handle, "reapCreate");
     HELD struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_hold_lightly(parent_handle, "reapCreate");
     *handle = NULL;
@@ -96,45 +87,72 @@ static NOINLINE void create_slow(void **handle, void **parent_handle)
     if (reap_tree_add(reap, parent) & REAP_LIMITED) reap_quota_begin(reap, parent);
 }
 
-/* Creates a reap that the parent or the list has not kept. */
-static NOINLINE void create_other(void **handle, void **parent_handle)
+/* Ends the creation of a child whose parent has marks or limits, and is locked. */
+static NOINLINE void begin_special(void **handle, struct reap *reap, struct reap *parent)
 {
-    struct reap *parent = parent_handle ? *parent_handle : NULL;
-    if (!handle_is_plain(parent) || !create_of_depot(handle, parent)) create_slow(handle, parent_handle);
+    unsigned flags = reap_tree_add_locked(&parent->below, reap);
+    reap_tree_unlock_below(&parent->below);
+    *handle = reap;
+    if (flags & REAP_LIMITED) reap_quota_begin(reap, parent);
+}
+
+/* Makes a dead reap, which is as new, the newest one of a locked list. */
+static ALWAYS_INLINE void begin(void **handle, struct reap_list *list, struct reap *reap, struct reap *parent)
+{
+    reap_region_enliven(reap)->parent = parent;
+    if (UNLIKELY(parent && parent->flags & REAP_SPECIAL)) {
+        begin_special(handle, reap, parent);
+        return;
+    }
+    reap_tree_push(list, reap);
+    reap_tree_unlock_below(list);
+    *handle = reap;
+}
+
+/* Creates a child of an ordinary parent that keeps none: of a dead reap of a depot. */
+static NOINLINE void create_of_depot(void **handle, void **parent_handle, struct reap *parent)
+{
+    struct reap *reap = dead_of_depot(parent);
+    if (UNLIKELY(!reap)) {
+        create_slow(handle, parent_handle);
+        return;
+    }
+    reap_tree_lock_below(&parent->below);
+    begin(handle, &parent->below, reap, parent);
 }
 
 /* Makes the cached reap of a list the newest one, if it has this size: if there is one, the library has
- * started. NULL: there is none, or the list is locked. */
-static ALWAYS_INLINE struct reap *create_again(struct reap_list *list, struct reap *parent, size_t size,
-                                               unsigned *flags)
+ * started. False: there is none, or the list is locked. */
+static ALWAYS_INLINE bool create_again(void **handle, struct reap_list *list, struct reap *parent,
+                                       size_t size)
 {
-    if (!reap_tree_try_lock(list)) return NULL;
+    if (!reap_tree_try_lock(list)) return false;
     struct reap *reap = atomic_load_explicit(&list->cached, memory_order_relaxed);
-    bool fits = reap && reap_first_chunk(reap)->size == size;
-    if (LIKELY(fits)) {
-        reap_tree_set_cached(list, NULL);
-        reap_region_enliven(reap)->parent = parent;
-        *flags = reap_tree_add_locked(list, reap);
+    if (UNLIKELY(!reap || reap_first_chunk(reap)->size != size)) {
+        reap_tree_unlock_below(list);
+        return false;
     }
-    reap_tree_unlock_below(list);
-    return LIKELY(fits) ? reap : NULL;
+    reap_tree_set_cached(list, NULL);
+    begin(handle, list, reap, parent);
+    return true;
 }
 
+/* The way of a child or a root that is kept has no call before its end: so it saves no registers. */
 ALIGNED void reapCreate(void **handle, void **parent_handle)
 {
-    handle_check_place(handle, "reapCreate");
-    struct reap *parent = parent_handle ? *parent_handle : NULL, *reap = NULL;
-    unsigned flags;
-    if (handle_is_plain(parent))
-        reap = create_again(&parent->below, parent, reap_child_size(parent), &flags);
-    else if (!parent && reap_kept_root)
-        reap = create_again(&reap_roots[reap_kept_root - 1].list, NULL, REAP_FIRST_SIZE, &flags);
-    if (UNLIKELY(!reap)) {
-        create_other(handle, parent_handle);
-        return;
+    REAP_NOT_NULL(handle, "reapCreate");
+    struct reap *parent = parent_handle ? *parent_handle : NULL;
+    if (handle_place_is_odd(handle)) {
+        create_slow(handle, parent_handle);
+    } else if (handle_is_mapped(parent)) {
+        if (!atomic_load_explicit(&parent->below.cached, memory_order_relaxed))
+            create_of_depot(handle, parent_handle, parent);
+        else if (!create_again(handle, &parent->below, parent, reap_child_size(parent)))
+            create_slow(handle, parent_handle);
+    } else if (parent || !reap_kept_root ||
+               !create_again(handle, &reap_roots[reap_kept_root - 1].list, NULL, REAP_FIRST_SIZE)) {
+        create_slow(handle, parent_handle);
     }
-    *handle = reap;
-    if (UNLIKELY(flags & REAP_LIMITED)) reap_quota_begin(reap, parent);
 }
 
 reap_t *reapNew(reap_t *parent)
@@ -320,48 +338,62 @@ static void end_one(struct reap *reap, const char *call)
         reap_chunk_give_back(first);
 }
 
-/* Does the same with a reap that only bumped in its first chunk, of so many bytes, under one lock, and keeps
- * it as the list's cached one. If a parent is given, the reap votes for the size of its next child, and is
- * cached only if it has that size. False: it is no such reap, or the list is locked, and nothing has changed.
- */
-static ALWAYS_INLINE bool end_bumped(struct reap_list *list, struct reap *reap, size_t size,
-                                     struct reap *parent, void **handle)
+/* Returns true if a reap has nothing to end, and only bumped in its first chunk, of so many bytes. */
+static ALWAYS_INLINE bool is_bumped(const struct reap *reap, size_t size)
 {
-    if (!reap_region_only_bumped(reap, size) || !reap_tree_try_lock(list)) return false;
+    uintptr_t more = (uintptr_t)reap->below.first | (uintptr_t)reap->cleanups | reap_states(reap);
+    return (more | reap_region_more(reap)) == 0 && reap->peak == size;
+}
+
+/* Does the same with such a reap, under one lock, and keeps it as the list's cached one, if it may. False:
+ * the list is locked, and nothing has changed. */
+static ALWAYS_INLINE bool end_bumped(struct reap_list *list, struct reap *reap, size_t size, bool may_stay,
+                                     void **handle)
+{
+    ASSERT_SOUND(reap);
+    if (!reap_tree_try_lock(list)) return false;
     *handle = NULL;
     reap_tree_unlink(list, reap);
-    if (parent && !reap_region_is_right(reap, parent, size)) reap_region_learn(reap);
     reap_region_restart(reap, size);
     reap_region_put_to_rest(reap);
-    bool is_kept = (!parent || size == reap_child_size(parent)) && reap_tree_keep(list, reap);
+    bool is_kept = may_stay && reap_tree_keep(list, reap);
     reap_tree_unlock_below(list);
     if (UNLIKELY(!is_kept)) reap_depot_keep(reap);
     return true;
 }
 
-/* Does so with a child of any size, which votes. */
-static NOINLINE bool end_voting(struct reap *parent, struct reap *reap, void **handle)
+/* Does so with a root, and with a child of at most a root's size whose vote leaves its parent's step. No
+ * root's children tell how big another's begin. */
+static ALWAYS_INLINE bool end_root(struct reap *reap, void **handle)
 {
-    return end_bumped(&parent->below, reap, reap_first_chunk(reap)->size, parent, handle);
+    unsigned number = reap_root_number(reap);
+    if (!is_bumped(reap, REAP_FIRST_SIZE)) return false;
+    reap_kept_root = (uint8_t)(number + 1);
+    atomic_store_explicit(&reap->below.votes, 0, memory_order_relaxed);
+    return end_bumped(&reap_roots[number].list, reap, REAP_FIRST_SIZE, true, handle);
 }
 
-/* The same with a small child, and with a root. No root's children tell how big another's begin. */
 static ALWAYS_INLINE bool end_small(struct reap *reap, void **handle)
 {
-    ASSERT_SOUND(reap);
     struct reap *parent = reap->parent;
-    uintptr_t more = (uintptr_t)reap->below.first | (uintptr_t)reap->cleanups | reap->flags | reap->born;
-    if (more != 0) return false;
-    if (UNLIKELY(reap->below.cached)) hand_over_cached(reap);
-    if (!parent) {
-        unsigned number = reap_root_number(reap);
-        reap_kept_root = (uint8_t)(number + 1);
-        atomic_store_explicit(&reap->below.votes, 0, memory_order_relaxed);
-        return end_bumped(&reap_roots[number].list, reap, REAP_FIRST_SIZE, NULL, handle);
-    }
-    if (!reap_tree_may_keep(parent)) return false;
-    if (!reap_region_is_settled(reap, parent)) return end_voting(parent, reap, handle);
-    return end_bumped(&parent->below, reap, REAP_SMALL_SIZE, NULL, handle);
+    if (UNLIKELY(reap->below.cached)) return false;
+    if (!parent) return end_root(reap, handle);
+    size_t size = reap_first_chunk(reap)->size;
+    if (UNLIKELY(size != REAP_SMALL_SIZE && size != REAP_FIRST_SIZE)) return false;
+    if (UNLIKELY(!reap_tree_may_keep(parent)) || !is_bumped(reap, size)) return false;
+    return reap_region_vote(reap, parent) && end_bumped(&parent->below, reap, size, true, handle);
+}
+
+/* Does so with any reap without flags, which may keep a child, and votes. */
+static bool end_keeping(struct reap *reap, void **handle)
+{
+    struct reap *parent = reap->parent;
+    if (reap->below.cached && !reap->below.first) hand_over_cached(reap);
+    if (!parent) return end_root(reap, handle);
+    size_t size = reap_first_chunk(reap)->size;
+    if (!reap_tree_may_keep(parent) || !is_bumped(reap, size)) return false;
+    if (!reap_region_vote(reap, parent)) reap_region_learn(reap);
+    return end_bumped(&parent->below, reap, size, size == reap_child_size(parent), handle);
 }
 
 /* Calls the latest function that was registered at this depth of marks or deeper. False: there is none. */
@@ -443,23 +475,28 @@ static NOINLINE void clear_shared(void **handle)
     clear(reap, true);
 }
 
+static NOINLINE void free_all_slow(void **handle)
+{
+    struct reap *reap = *handle;
+    if (!handle_is_plain(reap))
+        clear_shared(handle);
+    else if (reap->flags & REAP_LIMITED && reap_region_forget(reap, REAP_LIMITED | REAP_SOURCED))
+        reap_quota_end(reap);
+    else
+        clear(reap, false);
+}
+
+/* Only the slow ways have a frame: the compiler must not go to each of them from several places, so it does
+ * not see what the reap was. clear_shared sees that the argument is NULL. */
 void reapFreeAll(void **handle)
 {
-    REAP_NOT_NULL(handle, "reapFreeAll");
-    struct reap *reap = *handle;
-    if (UNLIKELY(!handle_is_plain(reap))) {
+    struct reap *reap = UNKNOWN(handle) ? *handle : NULL;
+    if (handle_is_mapped(reap) && LIKELY(reap_region_forget(reap, REAP_SOURCED))) return;
+    if (!handle_may_be_plain(UNKNOWN(reap)))
         clear_shared(handle);
-        return;
-    }
-    unsigned special = reap->flags & (unsigned)~(REAP_LIMITED | REAP_SOURCED);
-    uintptr_t more = (uintptr_t)reap->below.first | (uintptr_t)reap->cleanups | special;
-    if (UNLIKELY(more != 0)) {
-        clear(reap, false);
-        return;
-    }
-    if (reap_region_is_untouched(reap)) return;
-    reap_region_clear(reap);
-    if (UNLIKELY(reap->flags & REAP_LIMITED)) reap_quota_end(reap);
+    else
+        free_all_slow(handle);
+    __asm__ volatile(""); /* no tail call: stacks name the public function */
 }
 
 /* Returns true if an address lies in a reap, or in one below it. */
@@ -490,6 +527,7 @@ static NOINLINE void destroy_slow(void **handle)
     if (!*handle) return;
     struct reap *reap = reap_hold(handle, "reapDestroy");
     ASSERT_SOUND(reap);
+    if (reap_states(reap) == 0 && end_keeping(reap, handle)) return;
     check_may_end(reap, "reapDestroy");
     if (UNLIKELY(reap->below.first || reap->cleanups))
         empty_whole(reap, handle);
@@ -502,7 +540,7 @@ ALIGNED void reapDestroy(void **handle)
 {
     REAP_NOT_NULL(handle, "reapDestroy");
     struct reap *reap = *handle;
-    if (handle_is_plain(reap) && LIKELY(end_small(reap, handle))) return;
+    if (handle_is_mapped(reap) && LIKELY(end_small(reap, handle))) return;
     destroy_slow(handle);
     __asm__ volatile(""); /* no tail call: stacks name the public function */
 }

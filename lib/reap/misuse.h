@@ -71,11 +71,23 @@ static inline bool handle_is_readable(const void *pointer)
     return ((uintptr_t)pointer >> PAGEMAP_SHIFT && chunk_map_has(pointer)) || chunk_of(pointer, NULL);
 }
 
+/* Returns true if a value, then not NULL, lies where handles of ordinary reaps do. */
+static inline bool handle_has_place(const struct reap *reap)
+{
+    return LIKELY((uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER);
+}
+
 /* Returns true if this value is the handle of an ordinary reap. */
 static inline bool handle_is_plain(const struct reap *reap)
 {
-    bool may_be = (uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER; /* so it is not NULL */
-    return LIKELY(may_be && handle_is_readable(reap) && reap->tag == reap_tag(reap));
+    return LIKELY(handle_has_place(reap) && handle_is_readable(reap) && reap->tag == reap_tag(reap));
+}
+
+/* The same without a call, and false for the few that have no part of the map. */
+static ALWAYS_INLINE bool handle_is_mapped(const struct reap *reap)
+{
+    bool may_be = handle_has_place(reap) && (uintptr_t)reap >> PAGEMAP_SHIFT;
+    return LIKELY(may_be && chunk_map_has(reap) && reap->tag == reap_tag(reap));
 }
 
 /* The face of a handle whose memory was read before; NULL if the handle has no face. */
@@ -92,14 +104,20 @@ struct reap_face *handle_face(void *handle, const char *call);
 /* Aborts when a call would set a handle that lies in a reap itself, or in a face: the `&` was forgotten. */
 void handle_check_place_in(void **handle, const char *call) __attribute__((cold));
 
-/* Calls handle_check_place_in for those few places of handles that are aligned as reaps or faces are: one
- * test for both, which a few other places pass too. */
-static inline void handle_check_place(void **handle, const char *call)
+/* Returns true for those few places of handles that are aligned as reaps or faces are: one test for both,
+ * which a few other places pass too. */
+static ALWAYS_INLINE bool handle_place_is_odd(void **handle)
 {
     const uintptr_t beyond = USER_MEMORY_ALIGN - REAP_FACE - REAP_HEADER; /* a face is so far behind a reap */
     const uintptr_t bits = (USER_MEMORY_ALIGN - 1) & ~beyond;
+    return UNLIKELY((((uintptr_t)handle - REAP_HEADER) & bits) == 0);
+}
+
+/* Calls handle_check_place_in for them. */
+static inline void handle_check_place(void **handle, const char *call)
+{
     REAP_NOT_NULL(handle, call);
-    if (UNLIKELY((((uintptr_t)handle - REAP_HEADER) & bits) == 0)) handle_check_place_in(handle, call);
+    if (handle_place_is_odd(handle)) handle_check_place_in(handle, call);
 }
 
 /* --- objects ---------------------------------------------------------------------------------- */

@@ -201,7 +201,8 @@ void *reapParent(void **handle)
 const char *reapName(void **handle)
 {
     HELD struct reap *reap = reap_hold_lightly(handle, "reapName");
-    return reap->name && reap->name->given ? reap->name->text : NULL;
+    const struct reap_name *copy = reap_own_name(reap);
+    return copy && !copy->given ? NULL : reap->name;
 }
 
 /* Finds room for a name of size bytes. There is room for a short one behind the reap. Records are not used
@@ -209,7 +210,7 @@ const char *reapName(void **handle)
  * reap take at most three times the longest one. */
 static struct reap_name *name_room(struct reap *reap, size_t size)
 {
-    struct reap_name *old = reap->name, *new = reap_short_name(reap);
+    struct reap_name *old = reap_own_name(reap), *new = reap_short_name(reap);
     if (old && size <= old->room) return old;
     if (!old && size <= REAP_SHORT_NAME) {
         new->room = REAP_SHORT_NAME;
@@ -225,7 +226,10 @@ static struct reap_name *name_room(struct reap *reap, size_t size)
 static NOINLINE int set_any_name(void **handle, const char *name)
 {
     HELD struct reap *reap = reap_hold(handle, "reapSetName");
-    if (!name && !reap->name) return 0;
+    if (!name && !reap_own_name(reap)) {
+        reap->name = NULL;
+        return 0;
+    }
     size_t size = name ? strlen(name) + 1 : 1;
     if (size > REAP_NAME_MAX) {
         errno = ENAMETOOLONG;
@@ -235,23 +239,45 @@ static NOINLINE int set_any_name(void **handle, const char *name)
     if (!copy) return -1;
     memmove(copy->text, name ? name : "", size);
     copy->given = name != NULL;
-    reap->name = copy;
+    reap->name = copy->text;
     return 0;
 }
 
-/* The first name of an ordinary reap, as a rule a short one. */
-int reapSetName(void **handle, const char *name)
+/* Constants of the program that were names before, and are not too long. One may be the end of another. */
+enum { KNOWN_NAMES = 64 };
+static _Atomic(const char *) known_names[KNOWN_NAMES];
+static inline _Atomic(const char *) *known_name(const char *name)
 {
-    REAP_NOT_NULL(handle, "reapSetName");
+    return &known_names[(uintptr_t)name % KNOWN_NAMES];
+}
+
+/* The first name of an ordinary reap: a new constant, or as a rule a short one. */
+static NOINLINE int set_first_name(void **handle, const char *name)
+{
     struct reap *reap = *handle;
     if (UNLIKELY(!handle_is_plain(reap) || reap->name || !name)) return set_any_name(handle, name);
     size_t size = strlen(name) + 1;
     struct reap_name *copy = reap_short_name(reap);
+    if (size <= REAP_NAME_MAX && size <= program_left(name)) {
+        atomic_store_explicit(known_name(name), name, memory_order_relaxed);
+        reap->name = name;
+        return 0;
+    }
     if (UNLIKELY(size > REAP_SHORT_NAME)) return set_any_name(handle, name);
     memcpy(copy->text, name, size);
     copy->room = REAP_SHORT_NAME;
     copy->given = true;
-    reap->name = copy;
+    reap->name = copy->text;
+    return 0;
+}
+
+int reapSetName(void **handle, const char *name)
+{
+    REAP_NOT_NULL(handle, "reapSetName");
+    struct reap *reap = *handle;
+    bool is_known = atomic_load_explicit(known_name(name), memory_order_relaxed) == name;
+    if (!is_known || !handle_is_mapped(reap) || reap->name) return set_first_name(handle, name);
+    reap->name = name;
     return 0;
 }
 

@@ -59,8 +59,8 @@ static int charge(void **handle, const char *label, const char *call)
     HELD struct reap *reap = reap_hold_lightly(handle, call);
     if (!reap_is_shared(reap) && reap_is_entered(reap) && !reap_is_entered_here(reap))
         report_misuse(call, reap, "another thread has entered the reap");
-    bool has_name = reap->name && reap->name->given && *reap->name->text;
-    return push(has_name ? reap->name->text : *label ? "" : "(no name)", label);
+    const char *name = reap_name_text(reap);
+    return push(*name || *label ? name : "(no name)", label);
 }
 
 int reapCharge(void **handle) { return charge(handle, "", "reapCharge"); }

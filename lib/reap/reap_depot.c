@@ -25,8 +25,10 @@ static_assert(sizeof depots % 4096 == 0, "its end lies within a page where spars
 
 static ALWAYS_INLINE struct depot *depot_of(unsigned list) { return &depots[ROOT_LISTS - 1 - list]; }
 
-/* The depot that was full, last. */
-static _Atomic(uint8_t) full[REAP_STEPS];
+/* A bit for each depot of which others take: it was full, or has what did not fit into another one. The
+ * thread that finds it empty clears the bit. */
+static _Atomic(uint64_t) full[REAP_STEPS];
+static_assert(ROOT_LISTS <= 64, "a word has a bit for each depot");
 
 static _Atomic(uint64_t) looked_at; /* the purge before the last look */
 
@@ -45,6 +47,10 @@ static inline void set_number(struct depot *depot, unsigned step, unsigned numbe
     __atomic_store_n(&depot->numbers[step], (uint8_t)number, __ATOMIC_RELAXED);
 }
 
+/* This thread's depot, if it has one, and the next one, for what does not fit into that. */
+static inline struct depot *own_depot(void) { return depot_of(reap_kept_root - 1U); }
+static inline struct depot *next_depot(void) { return depot_of(reap_kept_root % ROOT_LISTS); }
+
 /* A fork between these stores of another thread loses a dead reap in the child, and no more. */
 static ALWAYS_INLINE struct reap *take_dead(struct depot *depot, unsigned step)
 {
@@ -62,11 +68,30 @@ static ALWAYS_INLINE struct reap *take_dead(struct depot *depot, unsigned step)
     return reap;
 }
 
+/* Takes one that another thread has kept. */
+static NOINLINE struct reap *take_of_others(unsigned step)
+{
+    struct reap *reap = NULL;
+    uint64_t left = atomic_load_explicit(&full[step], memory_order_relaxed);
+    for (; left != 0 && !reap; left &= left - 1) {
+        struct depot *depot = &depots[__builtin_ctzll(left)];
+        reap = take_dead(depot, step);
+        if (number_in(depot, step) == 0) atomic_fetch_and(&full[step], ~(left & -left));
+    }
+    return reap;
+}
+
 struct reap *reap_depot_take(unsigned step)
 {
-    struct reap *reap = reap_kept_root ? take_dead(depot_of(reap_kept_root - 1U), step) : NULL;
-    if (!reap) reap = take_dead(depot_of(atomic_load_explicit(&full[step], memory_order_relaxed)), step);
+    struct reap *reap = reap_kept_root ? take_dead(own_depot(), step) : NULL;
+    if (!reap) reap = take_of_others(step);
     return reap ? reap_region_renew(reap, reap_size_of_step(step)) : NULL;
+}
+
+static inline void note_full(const struct depot *depot, unsigned step)
+{
+    uint64_t bit = (uint64_t)1 << (depot - depots);
+    if (!(atomic_load_explicit(&full[step], memory_order_relaxed) & bit)) atomic_fetch_or(&full[step], bit);
 }
 
 static bool put_dead(struct depot *depot, unsigned step, struct reap *reap)
@@ -78,6 +103,7 @@ static bool put_dead(struct depot *depot, unsigned step, struct reap *reap)
         depot->dead[step][number] = reap;
         atomic_signal_fence(memory_order_seq_cst);
         set_number(depot, step, number + 1);
+        if (number + 1 == room(step) || depot != own_depot()) note_full(depot, step);
     }
     reap_tree_unlock(&depot->guard);
     if (UNLIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) != 0)) arena_wake_purger();
@@ -93,8 +119,7 @@ void reap_depot_keep(struct reap *reap)
     if (UNLIKELY(atomic_load_explicit(&looked_at, memory_order_relaxed) != arena_purged_at()))
         reap_depot_give_idle();
     if (!reap_kept_root) reap_kept_root = (uint8_t)(heap_path_id() % ROOT_LISTS + 1);
-    if (LIKELY(put_dead(depot_of(reap_kept_root - 1U), step, reap))) return;
-    atomic_store_explicit(&full[step], (uint8_t)(reap_kept_root - 1), memory_order_relaxed);
+    if (LIKELY(put_dead(own_depot(), step, reap)) || put_dead(next_depot(), step, reap)) return;
     reap_chunk_give_back(first);
 }
 
@@ -118,7 +143,10 @@ static size_t empty_depot(struct depot *depot)
     return bytes;
 }
 
-size_t reap_depot_trim_own(void) { return reap_kept_root ? empty_depot(depot_of(reap_kept_root - 1U)) : 0; }
+size_t reap_depot_trim_own(void)
+{
+    return reap_kept_root ? empty_depot(own_depot()) + empty_depot(next_depot()) : 0;
+}
 
 void reap_depot_trim(void)
 {

@@ -5,8 +5,9 @@
  * their thread: a request of a server has several children at once, which end with it, and the next request
  * begins with none. A depot keeps 8 reaps of 1 KiB, 4 of 8, 2 of 16 and one of 32. There is one for each list
  * of roots. A thread stays with that of the list which kept its last root, or of the heap id that it had when
- * it first kept a child: so not each of a server's forty threads has one. If it has none, it looks in one
- * that was full: there another thread ends what this one creates.
+ * it first kept a child: so not each of a server's forty threads has one. What does not fit goes to the next
+ * depot. A thread whose depot has none looks in those that were full, and in these next ones: there another
+ * thread ends what this one creates, and some of that later than the next begins.
  *
  * A program may write to a dead reap by mistake. So what is here, and how much, is not in the reaps' own
  * memory; whoever takes one makes it new (reap_region_renew).
@@ -28,7 +29,8 @@ void reap_depot_keep(struct reap *reap);
 /* Takes a dead reap of the size of a step (region.h), and makes it new. NULL: there is none. */
 struct reap *reap_depot_take(unsigned step);
 
-/* Gives back all that depots and lists of roots keep; all of this thread's depot, and returns its bytes. */
+/* Gives back all that depots and lists of roots keep; all of this thread's depot and the next one, and
+ * returns the bytes. */
 void reap_depot_trim(void);
 size_t reap_depot_trim_own(void);
 

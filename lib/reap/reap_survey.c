@@ -44,13 +44,17 @@ enum { SIGHT_MAX = sizeof(struct sight) + REAP_NAME_MAX };
 /* Copies a name that the reap's own thread may change. Its memory may be used anew already. */
 static size_t read_name(const struct reap *reap, char *text)
 {
-    const struct reap_name *name = __atomic_load_n(&reap->name, __ATOMIC_RELAXED);
+    const char *name = __atomic_load_n(&reap->name, __ATOMIC_RELAXED);
+    const struct reap_name *copy = reap_name_around(name);
+    size_t room = program_left(name);
+    bool is_constant = room != 0;
     *text = '\0';
-    if (!name || !chunk_is_readable(name, sizeof *name)) return 0;
-    size_t room = __atomic_load_n(&name->room, __ATOMIC_RELAXED); /* once: it may change */
+    if (!name || (!is_constant && !chunk_is_readable(copy, sizeof *copy))) return 0;
+    if (!is_constant) room = __atomic_load_n(&copy->room, __ATOMIC_RELAXED); /* once: it may change */
     if (room >= REAP_NAME_MAX) room = REAP_NAME_MAX - 1;
-    if (!chunk_is_readable(name->text, room)) return 0;
-    memcpy(text, name->text, room);
+    if (is_constant) room = strnlen(name, room);
+    if (!is_constant && !chunk_is_readable(name, room)) return 0;
+    memcpy(text, name, room);
     text[room] = '\0';
     return strlen(text);
 }

@@ -40,6 +40,9 @@ struct root_list {
 };
 extern struct root_list reap_roots[ROOT_LISTS];
 
+/* The byte of the lists of roots: the step of 8 KiB, and no votes. */
+enum { ROOT_VOTES = 1 };
+
 /* The number of the list that a root belongs into. */
 static inline unsigned reap_root_number(const struct reap *reap)
 {

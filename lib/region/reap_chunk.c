@@ -196,6 +196,13 @@ static size_t least_size(size_t units)
     return size;
 }
 
+void reap_lay_out_many_starts(uint64_t *words, size_t size, size_t head)
+{
+    memset(words, 0, size / REAP_UNIT / 8);
+    bitmap_set(words, head / REAP_UNIT);
+    bitmap_set(words, size / REAP_UNIT - 1);
+}
+
 void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk)
 {
     reap_lay_out(chunk, reap, chunk->size, REAP_HEADER, reap_is_users(reap));

@@ -11,6 +11,7 @@
 #include "arena/chunk_map.h"
 #include "base/bitmap.h"
 #include "hoard/apart.h"
+#include "os/program.h"
 #include "region/reap_types.h"
 
 static inline struct reap_chunk *reap_first_chunk(const struct reap *reap)
@@ -33,7 +34,7 @@ static inline bool reap_is_part(const struct reap *reap) { return reap->tag != r
 
 static inline uintptr_t reap_chunk_tag_of(const struct reap_chunk *chunk, const struct reap *owner)
 {
-    return (uintptr_t)chunk ^ (uintptr_t)owner << 16 ^ (uintptr_t)0xc2b2ae3d27d4eb4f;
+    return (uintptr_t)chunk + 8 * (uintptr_t)owner + 0x27d4eb4f; /* one instruction for a first chunk */
 }
 
 static inline uintptr_t reap_chunk_tag(const struct reap_chunk *chunk)
@@ -82,11 +83,18 @@ static inline struct reap_name *reap_short_name(const struct reap *reap)
     return (struct reap_name *)(void *)reap_records(reap)->short_name;
 }
 
-/* The name, or an empty text. */
-static inline const char *reap_name_text(const struct reap *reap)
+/* The copy that a name is the text of; the reap's own one. NULL: it has none. */
+static inline struct reap_name *reap_name_around(const char *text)
 {
-    return reap->name ? reap->name->text : "";
+    return (struct reap_name *)((uintptr_t)text - offsetof(struct reap_name, text));
 }
+static inline struct reap_name *reap_own_name(const struct reap *reap)
+{
+    return reap->name && !program_left(reap->name) ? reap_name_around(reap->name) : NULL;
+}
+
+/* The name, or an empty text. */
+static inline const char *reap_name_text(const struct reap *reap) { return reap->name ? reap->name : ""; }
 
 /* Returns true if the source is of the user's memory, and if a reap's is. */
 static inline bool chunk_source_is_users(const struct chunk_source *source)
@@ -217,18 +225,27 @@ static inline uint64_t *reap_chunk_lives(const struct reap_chunk *chunk)
     return chunk->starts + (chunk->is_mapped ? CHUNK_MAP_BITS / 8 : chunk->size / REAP_UNIT / 64);
 }
 
+/* Sets the start bits of an empty chunk with objects from offset `head` on. */
+void reap_lay_out_many_starts(uint64_t *words, size_t size, size_t head);
+static ALWAYS_INLINE void reap_lay_out_starts(const struct reap_chunk *chunk, size_t size, size_t head)
+{
+    uint64_t *words = chunk->starts + (uintptr_t)chunk / 1024;
+    const uint64_t at_head = (uint64_t)1 << head / REAP_UNIT % 64, at_end = (uint64_t)1 << 63;
+    if (LIKELY(size == REAP_SMALL_SIZE)) {
+        words[0] = at_head | at_end;
+    } else if (LIKELY(size == REAP_FIRST_SIZE)) {
+        memset(words, 0, REAP_FIRST_SIZE / REAP_UNIT / 8); /* a line, without a call */
+        words[head / 1024] = at_head;
+        words[REAP_FIRST_SIZE / 1024 - 1] |= at_end;
+    } else {
+        reap_lay_out_many_starts(words, size, head);
+    }
+}
+
 /* Makes a regular chunk empty, with objects from offset `head` on: no lives, no records. */
 static ALWAYS_INLINE void reap_lay_out_empty(struct reap_chunk *chunk, size_t size, size_t head)
 {
-    uint64_t *words = chunk->starts + (uintptr_t)chunk / 1024;
-    if (LIKELY(size == REAP_SMALL_SIZE))
-        words[0] = 0;
-    else if (LIKELY(size == REAP_FIRST_SIZE))
-        memset(words, 0, REAP_FIRST_SIZE / REAP_UNIT / 8); /* a line, without a call */
-    else
-        memset(words, 0, size / REAP_UNIT / 8);
-    words[head / 1024] |= (uint64_t)1 << head / REAP_UNIT % 64;
-    words[size / 1024 - 1] |= (uint64_t)1 << 63;
+    reap_lay_out_starts(chunk, size, head);
     chunk->first = ((uintptr_t)chunk + head) / REAP_UNIT;
     chunk->end_unit = ((uintptr_t)chunk + size) / REAP_UNIT - 1;
     chunk->high = 0;

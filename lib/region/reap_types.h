@@ -185,7 +185,8 @@ struct reap_cleanup {
     unsigned depth; /* marks that were open when it was registered, and still are */
 };
 
-/* A reap's name. When the program takes the name away, this stays for the next one, with an empty text. */
+/* A reap's copy of its name. When the program takes the name away, this stays for the next one, with an empty
+ * text. */
 struct reap_name {
     uint16_t room; /* bytes there are for the text */
     bool given;
@@ -246,12 +247,12 @@ struct reap {
     /* records */
     struct reap_cleanup *cleanups; /* newest first */
     struct reap_cleanup *spare_cleanups;
-    struct reap_name *name;
+    const char *name; /* a constant of the program, or the text of a struct reap_name; or NULL */
 
     uint32_t made_at; /* reap_seconds when it was made */
     uint16_t born;    /* the parent's marks that were open when it was made, and still are */
     uint8_t flags;    /* enum reap_flag */
-    bool heap;        /* heap mode */
+    bool heap;        /* heap mode: the last of the three that reap_states reads at once */
 
     /* for other threads, on a cache line to which the reap's own thread seldom writes */
     _Atomic(uintptr_t) remote;                  /* pending objects, linked through their first words */

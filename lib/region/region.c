@@ -11,6 +11,18 @@
 
 _Atomic(uint32_t) reap_seconds;
 
+/* A small child that settles has the fewest votes; a greater one, one vote for less. */
+#define STEP(n, smaller)                                                                                     \
+    {                                                                                                        \
+        .size = REAP_FIRST_SIZE << ((n)-1), .least = (smaller), .settled = (uint8_t)((n)-REAP_VOTE)          \
+    }
+const struct reap_step reap_steps[REAP_STEPS] = {
+    {.size = REAP_SMALL_SIZE, .least = 0, .settled = (uint8_t)(REAP_VOTES_MIN * REAP_VOTE)},
+    STEP(1, REAP_SMALL_SIZE - REAP_SMALL_HEAD),
+    STEP(2, REAP_FIRST_SIZE - REAP_FIRST_HEAD),
+    STEP(3, 2 * REAP_FIRST_SIZE - REAP_FIRST_HEAD),
+};
+
 /* Makes an empty chunk the hole; but where objects lie apart, only records come from chunks. */
 static void open_hole(struct reap *reap, struct reap_chunk *chunk)
 {
@@ -103,15 +115,13 @@ struct reap *reap_region_create(const struct reap *parent)
     return reap_region_enliven(reap);
 }
 
-void reap_region_learn(const struct reap *reap)
+uint8_t reap_region_votes_after(const struct reap *reap, uint8_t state)
 {
     ASSERT(reap->parent);
     const struct reap_chunk *first = reap_first_chunk(reap);
-    struct reap *parent = reap->parent;
-    uint8_t state = atomic_load_explicit(&parent->below.votes, memory_order_relaxed);
     unsigned step = reap_step(state), below = reap_step(reap->below.votes);
     int votes = (int8_t)(state & -REAP_VOTE) / REAP_VOTE;
-    if (first->size != reap_size_of_step(step)) return; /* it began before the last step */
+    if (first->size != reap_size_of_step(step)) return state; /* it began before the last step */
     bool outgrown = reap->peak > first->size;
     bool less = step == 0 || (reap->current == first && reap_region_fits(reap, reap_size_of_step(step - 1)));
     bool right = !outgrown && !less; /* then votes end at -1: so a few great children change nothing */
@@ -125,8 +135,7 @@ void reap_region_learn(const struct reap *reap)
         votes = REAP_VOTES_MIN;
     }
     ASSERT(step <= REAP_FIRST_STEPS && votes <= 0 && votes >= REAP_VOTES_MIN);
-    state = (uint8_t)(votes * REAP_VOTE + (int)(below * REAP_BELOW + step));
-    atomic_store_explicit(&parent->below.votes, state, memory_order_relaxed);
+    return (uint8_t)(votes * REAP_VOTE + (int)(below * REAP_BELOW + step));
 }
 
 /* Clears the tag of a chunk that is on no list, and gives it back. */
@@ -279,7 +288,8 @@ static struct reap_chunk *take_off_chunk_of_name(struct reap *reap)
 /* Moves the name to its place in the next round. */
 static void move_name(struct reap *reap, void *to, size_t size)
 {
-    reap->name = memmove(to, reap->name, size);
+    struct reap_name *name = memmove(to, reap_own_name(reap), size);
+    reap->name = name->text;
 }
 
 /* Begins the next round in the name's chunk, and moves the name within it. A clear cannot fail, so it must
@@ -294,7 +304,12 @@ static void begin_in_chunk_of_name(struct reap *reap, struct reap_chunk *chunk, 
     ASSERT(reap->current == (apart_on ? NULL : chunk) && reap->name);
 }
 
-static size_t size_of_name(const struct reap *reap) { return sizeof *reap->name + reap->name->room; }
+/* The bytes of the copy of a name that lies in a chunk. 0: there is none. */
+static size_t size_of_name(const struct reap *reap)
+{
+    const struct reap_name *name = reap_own_name(reap);
+    return name && name != reap_short_name(reap) ? sizeof *name + name->room : 0;
+}
 
 /* Makes the face a record again, at the place where it is. */
 static void carve_face(struct reap *reap)
@@ -318,7 +333,7 @@ static NOINLINE void clear_any(struct reap *reap)
     reap->tables = &reap_no_tables;
     reap->cleanups = reap->spare_cleanups = NULL;
     carve_face(reap);
-    size_t size = reap->name && reap->name != reap_short_name(reap) ? size_of_name(reap) : 0;
+    size_t size = size_of_name(reap);
     void *place = size ? reap_chunk_record(reap, first, size) : NULL;
     struct reap_chunk *names = size && !place ? take_off_chunk_of_name(reap) : NULL;
     if (place) move_name(reap, place, size);
@@ -330,8 +345,8 @@ ALIGNED void reap_region_clear(struct reap *reap)
 {
     ASSERT(!reap->below.first && !(reap->flags & REAP_MARKED));
     size_t size = reap_first_chunk(reap)->size;
-    bool is_named = reap->name && reap->name != reap_short_name(reap);
-    if (is_named || reap->flags & (REAP_WATCHED | REAP_UNMAPPED) || !reap_region_only_bumped(reap, size)) {
+    if (size_of_name(reap) || reap->flags & (REAP_WATCHED | REAP_UNMAPPED) ||
+        !reap_region_only_bumped(reap, size)) {
         clear_any(reap);
         return;
     }

@@ -32,10 +32,15 @@ enum { REAP_VOTE = 16, REAP_BELOW = 4, REAP_STEPS = REAP_FIRST_STEPS + 1 };
 static inline unsigned reap_step(uint8_t votes) { return votes % REAP_STEPS; }
 static inline unsigned reap_step_below(uint8_t votes) { return votes / REAP_BELOW % REAP_STEPS; }
 
-static inline size_t reap_size_of_step(unsigned step)
-{
-    return LIKELY(step == 0) ? REAP_SMALL_SIZE : (size_t)REAP_FIRST_SIZE << (step - 1);
-}
+/* What the step in a parent's byte says of a child. */
+struct reap_step {
+    uint32_t size;   /* bytes of its first chunk */
+    uint16_t least;  /* bytes of objects that do not fit into the chunk of one step less, if there is one */
+    uint8_t settled; /* what the byte comes to when this size is right for all; without `below` */
+};
+extern HIDDEN const struct reap_step reap_steps[REAP_STEPS];
+
+static inline size_t reap_size_of_step(unsigned step) { return reap_steps[step].size; }
 
 static inline size_t reap_child_size(const struct reap *parent)
 {
@@ -72,14 +77,14 @@ enum {
     REAP_VOTES_SHRINK = -4 /* at which the first chunk of the next child is halved, if it was doubled */
 };
 
-/* Votes, for a reap that ends, on how big its parent's next child's first chunk should be. The second one
- * tells whether a small child changes nothing. */
-void reap_region_learn(const struct reap *reap);
-static inline bool reap_region_is_settled(const struct reap *reap, const struct reap *parent)
+/* Votes, for a reap that ends, on how big its parent's next child's first chunk should be. The first one
+ * returns the parent's byte, if it was this, after that. */
+uint8_t reap_region_votes_after(const struct reap *reap, uint8_t votes);
+static inline void reap_region_learn(const struct reap *reap)
 {
-    uint8_t votes = atomic_load_explicit(&parent->below.votes, memory_order_relaxed);
-    uint8_t own = atomic_load_explicit(&reap->below.votes, memory_order_relaxed);
-    return votes == (uint8_t)(REAP_VOTES_MIN * REAP_VOTE + reap_step(own) * REAP_BELOW);
+    _Atomic(uint8_t) *votes = &reap->parent->below.votes;
+    uint8_t before = atomic_load_explicit(votes, memory_order_relaxed);
+    atomic_store_explicit(votes, reap_region_votes_after(reap, before), memory_order_relaxed);
 }
 
 /* Returns true if a reap's objects would have fitted into a first chunk of this size. */
@@ -89,35 +94,68 @@ static inline bool reap_region_fits(const struct reap *reap, size_t size)
     return reap_head(size) + used + REAP_UNIT <= size;
 }
 
-/* Returns true if a vote of a greater child, which only bumped in its first chunk, would change nothing: that
- * was right for it, and for the one before it. */
-static ALWAYS_INLINE bool reap_region_is_right(const struct reap *reap, const struct reap *parent,
-                                               size_t size)
+/* Votes so for a child that only bumped in its first chunk, by a few instructions: if its size is the step's,
+ * and the step stays. False: that is not so, and nothing has changed. */
+static ALWAYS_INLINE bool reap_region_vote(const struct reap *reap, struct reap *parent)
 {
+    const struct reap_chunk *first = reap_first_chunk(reap);
     uint8_t votes = atomic_load_explicit(&parent->below.votes, memory_order_relaxed);
     uint8_t own = atomic_load_explicit(&reap->below.votes, memory_order_relaxed);
-    unsigned step = reap_step(votes);
-    return step != 0 && size == reap_size_of_step(step) &&
-           votes == (uint8_t)(-REAP_VOTE + (int)(reap_step(own) * REAP_BELOW + step)) &&
-           !reap_region_fits(reap, reap_size_of_step(step - 1));
+    const struct reap_step *step = UNKNOWN(&reap_steps[reap_step(votes)]);
+    if (UNLIKELY(first->size != step->size)) return false;
+    uint8_t settled = (uint8_t)(step->settled + reap_step(own) * REAP_BELOW);
+    bool is_right = (size_t)(reap->bump - (char *)reap_address(first->first)) >= step->least;
+    if (LIKELY(is_right && votes == settled)) return true;
+    if ((votes ^ settled) % REAP_VOTE != 0) return false;
+    bool is_less = !is_right || (int8_t)votes > (int8_t)settled;
+    if (!is_right && (int8_t)votes < (REAP_VOTES_SHRINK + 2) * REAP_VOTE) return false;
+    uint8_t after = (uint8_t)(is_less ? votes - REAP_VOTE : votes + REAP_VOTE);
+    ASSERT(after == reap_region_votes_after(reap, votes));
+    atomic_store_explicit(&parent->below.votes, after, memory_order_relaxed);
+    return true;
+}
+
+/* 0: the reap was born at no mark, has no flags, and is in region mode. */
+static ALWAYS_INLINE uint32_t reap_states(const struct reap *reap)
+{
+    uint32_t states;
+    static_assert(offsetof(struct reap, heap) == offsetof(struct reap, born) + 3, "one word has them");
+    memcpy(&states, (const char *)reap + offsetof(struct reap, born), sizeof states);
+    return states;
+}
+
+/* 0: the reap has had no tables, and has nothing of other threads. */
+static ALWAYS_INLINE uintptr_t reap_region_more(const struct reap *reap)
+{
+    uintptr_t more = (uintptr_t)reap->own;
+    more |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    more |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
+    return more;
 }
 
 /* Returns true if a reap without REAP_UNMAPPED has never done more than to bump in its first chunk, of so
  * many bytes, and back. */
 static ALWAYS_INLINE bool reap_region_only_bumped(const struct reap *reap, size_t size)
 {
-    uintptr_t more = reap->heap | (uintptr_t)reap->own;
-    more |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
-    more |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
-    return more == 0 && reap->peak == size;
+    return (reap->heap | reap_region_more(reap)) == 0 && reap->peak == size;
 }
 
-/* Returns true if a reap is as a clear would leave it. */
-static ALWAYS_INLINE bool reap_region_is_untouched(const struct reap *reap)
+/* Forgets the objects of such a reap if it has no children, no records, and no flags but these: so its hole
+ * ends where it did. False: it is another one, and nothing has changed. */
+static ALWAYS_INLINE bool reap_region_forget(struct reap *reap, unsigned flags)
 {
-    const struct reap_chunk *first = reap_first_chunk(reap);
-    return UNLIKELY(reap->bump == (char *)reap_address(first->first)) && !first->has_records &&
-           reap_region_only_bumped(reap, first->size) && !(reap->flags & (REAP_WATCHED | REAP_UNMAPPED));
+    struct reap_chunk *first = reap_first_chunk(reap);
+    size_t size = first->size;
+    unsigned special = reap->flags & ~flags;
+    uintptr_t more = (uintptr_t)reap->below.first | special | first->has_records;
+    if (UNLIKELY(more != 0) || !reap_region_only_bumped(reap, size)) return false;
+    ASSERT(reap->current == first && !reap->cleanups && !reap->spare_cleanups);
+    if (reap->bump == (char *)reap_address(first->first)) return true;
+    reap->bump = reap_address(first->first);
+    reap->end = reap->bump_max;
+    first->high = 0;
+    reap_lay_out_starts(first, size, reap_head(size));
+    return true;
 }
 
 /* Forgets the objects and records of such a reap. */
@@ -126,10 +164,17 @@ static ALWAYS_INLINE void reap_region_restart(struct reap *reap, size_t size)
     struct reap_chunk *first = reap_first_chunk(reap);
     ASSERT(first->size == size && first->is_mapped && !first->lives && reap->current == first && !reap->keep);
     ASSERT(reap->tables == &reap_no_tables && !reap->cleanups);
-    reap_lay_out_empty(first, size, reap_head(size));
+    ASSERT(first->has_records || (reap->bump_max == reap_address(first->end_unit) && !reap->spare_cleanups));
+    reap_lay_out_starts(first, size, reap_head(size));
+    first->high = 0;
+    if (UNLIKELY(first->has_records)) {
+        first->has_records = false;
+        first->end_unit = ((uintptr_t)first + size) / REAP_UNIT - 1;
+        reap->bump_max = reap_address(first->end_unit);
+        reap->spare_cleanups = NULL;
+    }
     reap->bump = reap_address(first->first);
-    reap->end = reap->bump_max = reap_address(first->end_unit);
-    reap->spare_cleanups = NULL;
+    reap->end = reap->bump_max;
 }
 
 /* Makes a dead reap of one that is as new otherwise: a cached child. */

@@ -37,6 +37,7 @@ static void free_singly(apr_pool_t *pool)
 
 static void resize(apr_pool_t *pool)
 {
+    volatile size_t too_much = SIZE_MAX / 4;
     char *text = apr_prealloc(pool, NULL, 10);
     strcpy(text, "123456789");
     text = apr_prealloc(pool, text, 100000);
@@ -47,6 +48,8 @@ static void resize(apr_pool_t *pool)
     apr_pfree(pool, text);
     apr_pfree(pool, apr_psprintf(pool, "%d", 1));
     apr_pfree(pool, apr_pstrdup(pool, "text"));
+    expect(apr_pmemdup(pool, "", too_much) == NULL, "no copy of more than there is");
+    expect(apr_pstrmemdup(pool, "", too_much) == NULL, "nor of a string");
 }
 
 /* A text that grows stays in its object, its end included, where something lives right behind that. */

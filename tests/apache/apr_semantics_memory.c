@@ -201,28 +201,59 @@ static void show_exhaustion(void)
     apr_pool_destroy(pool);
 }
 
-/* A string that the address space has no room for; in a process of its own. */
+/* A string that the address space has no room for, and then a pool; in a process of its own. */
 static void show_long_string_refused(void)
 {
     struct rlimit limit = {.rlim_cur = 300 << 20, .rlim_max = 300 << 20};
     pid_t child = fork();
     int status;
     if (child == 0) {
-        apr_pool_t *pool;
+        apr_pool_t *pool, *child_pool;
         must(apr_pool_create_ex(&pool, NULL, count_abort, NULL));
+        must(apr_pool_create(&child_pool, pool));
         setrlimit(RLIMIT_AS, &limit);
         say("NULL: %d", apr_psprintf(pool, "%*d", 900 << 20, 7) == NULL);
         say("usable: %s", apr_psprintf(pool, "%d", 7));
+        for (int i = 0; i < 1000; i++) must(apr_pool_create(&child_pool, pool));
+        while (apr_pool_create(&child_pool, pool) == APR_SUCCESS) continue;
+        say("no pool: %d", child_pool == NULL);
+        apr_pool_clear(pool);
+        say("a pool: %d", apr_pool_create(&child_pool, pool) == APR_SUCCESS);
         _exit(0);
     }
     waitpid(child, &status, 0);
     say("ended: %d", status);
 }
 
+/* As long as the pool has room at hand, and longer; each is a string of its own. */
+static void show_copies(apr_pool_t *pool)
+{
+    static const char bytes[] = "seven\0bytes";
+    const char *volatile none = NULL;
+    char *text[] = {apr_pstrdup(pool, bytes),
+                    apr_pstrmemdup(pool, bytes, sizeof bytes - 1),
+                    apr_pmemdup(pool, bytes, sizeof bytes),
+                    apr_pstrmemdup(pool, bytes, 3),
+                    apr_pstrmemdup(pool, bytes, 0),
+                    apr_pstrdup(pool, "")};
+    say("%s, %d, %d, %s, \"%s\", \"%s\"", text[0], strcmp(text[1] + strlen("seven") + 1, "bytes"),
+        memcmp(text[2], bytes, sizeof bytes), text[3], text[4], text[5]);
+    say("of no bytes: %d", apr_pmemdup(pool, bytes, 0) != text[5]);
+    say("NULL: %d %d %d", apr_pstrdup(pool, none) == NULL, apr_pmemdup(pool, none, 10) == NULL,
+        apr_pstrmemdup(pool, none, 10) == NULL);
+    for (int length = 1; length < 3000000; length += 1 + length / 3) {
+        char *blanks = apr_psprintf(pool, "%*d", length, 7), *one = apr_pstrdup(pool, blanks);
+        char *two = apr_pstrmemdup(pool, blanks, (apr_size_t)length - 1);
+        say("%d: %d %lu %lu %d", length, strcmp(one, blanks), (unsigned long)strlen(two),
+            (unsigned long)strspn(two, " "), memcmp(apr_pmemdup(pool, one, 1), blanks, 1));
+    }
+}
+
 void show_strings(void)
 {
     apr_pool_t *pool = pool_below(NULL);
     section("strings");
+    show_copies(pool);
     show_long_strings(pool);
     show_formats(pool);
     apr_pool_destroy(pool);

@@ -17,7 +17,7 @@ exported() { nm -D --defined-only "$1" | awk '{ print $3 }' | sort -u; }
 
 exported "$apr" | grep -E "$names" >"$tmp/wanted"
 [ "$(wc -l <"$tmp/wanted")" -ge 45 ] || fail "libapr exports only $(wc -l <"$tmp/wanted") of its pool functions"
-printf '%s\n' apr_brigade_create apr_brigade_destroy apr_pfree apr_pool_reap apr_prealloc | sort -u - "$tmp/wanted" >"$tmp/promised"
+printf '%s\n' apr_brigade_create apr_brigade_destroy apr_pfree apr_pmemdup apr_pool_reap apr_prealloc apr_pstrdup apr_pstrmemdup | sort -u - "$tmp/wanted" >"$tmp/promised"
 exported "$lib" >"$tmp/exported"
 diff "$tmp/promised" "$tmp/exported" || fail "exports (< promised, > exported)"
 

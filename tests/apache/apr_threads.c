@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apr_threads.c: pools on reaps from many threads, where stock pools would need an allocator with a
  * mutex: children of one parent made and destroyed by all threads at once, pools that one thread
- * makes and another destroys, pools that many use for the first time, and forks in the middle of it. A
- * process that has threads gets one that purges, also after a fork. Run under libreap-apr only.
+ * makes and another destroys, and forks in the middle of it. A process that has threads gets one that
+ * purges, also after a fork. Run under libreap-apr only.
  */
 #define REAP_APR_OPTIONAL
 #include "apr_reap.h"
 
 #include <dirent.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -150,44 +149,6 @@ static void look_while_forking(void)
     expect(made - before <= THREADS, "the lists' locks are held around fork");
 }
 
-/* A new pool, in which its own thread allocates while others make its first children. */
-enum { FIRST_USES = 6000 };
-static apr_pool_t *unused;
-static pthread_barrier_t end;
-static atomic_int begun; /* they wait for it awake, so that they come at the same moment */
-
-static void *make_first_children(void *arg)
-{
-    for (int i = 0; i < FIRST_USES; i++) {
-        for (unsigned spins = 0; atomic_load(&begun) <= i;)
-            if (++spins % 4096 == 0) sched_yield();
-        fill(child_of(unused), (unsigned)(uintptr_t)arg);
-        pthread_barrier_wait(&end);
-    }
-    return NULL;
-}
-
-static void use_first(void)
-{
-    pthread_t thread[2];
-    pthread_barrier_init(&end, NULL, 3);
-    for (uintptr_t i = 0; i < 2; i++)
-        expect(pthread_create(&thread[i], NULL, make_first_children, (void *)i) == 0, "thread");
-    for (int i = 0; i < FIRST_USES; i++) {
-        unused = child_of(parent);
-        atomic_fetch_add(&begun, 1);
-        /* A word takes its time from one CPU to another. */
-        for (volatile int wait = i % 300; wait > 0;) wait--;
-        fill(unused, (unsigned)i);
-        pthread_barrier_wait(&end);
-        expect(made - ended == 3, "a pool and its two children");
-        apr_pool_destroy(unused);
-        expect(made == ended, "they end");
-    }
-    for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
-    expect(stats_of(parent).children == 0, "a pool that two threads use first has one reap");
-}
-
 int main(void)
 {
     pthread_t thread[THREADS];
@@ -196,7 +157,6 @@ int main(void)
     /* its allocator has no mutex */
     expect(apr_pool_create_unmanaged(&parent) == APR_SUCCESS, "parent");
     look_for_purge_thread(3);
-    use_first();
     over = time(NULL) + SECONDS;
     for (uintptr_t i = 0; i < THREADS; i++)
         expect(pthread_create(&thread[i], NULL, churn, (void *)i) == 0, "thread");

@@ -63,7 +63,7 @@ static void handle(void) { at = reap; }
 
 static void name(void)
 {
-    reapSetName(&reap, "request");
+    reapSetName(&reap, (char[]){"request"}); /* a constant would not be copied */
     at = (void *)reapName(&reap);
 }
 

@@ -7,8 +7,10 @@
 #include "base/kernel.h"
 #include "os/metadata.h"
 #include "os/pages.h"
+#include "os/program.h"
 #include "os/rseq.h"
 
+#include <gnu/libc-version.h>
 #include <linux/filter.h>
 #include <linux/membarrier.h>
 #include <linux/seccomp.h>
@@ -28,6 +30,23 @@ TEST(a_file_is_read_as_far_as_there_is_room)
     ck_assert_uint_eq(kernel_read_file("/dev/null/none", little, sizeof little), 0);
     ck_assert_int_eq(errno, ENOTDIR);
     ck_assert_str_eq(little, "");
+}
+
+/* Those of a library go with it, and what is written to is none. */
+TEST(constants_of_the_program_are_told_from_all_else)
+{
+    static const char constant[100] = "text";
+    const char *library = gnu_get_libc_version();
+    static char written[100] = "text";
+    char local[100] = "text";
+    program_find();
+    ck_assert_uint_ge(program_left(constant), sizeof constant);
+    ck_assert_uint_eq(program_left(constant) - 5, program_left(constant + 5));
+    ck_assert_uint_eq(program_left(constant + program_left(constant)), 0);
+    ck_assert_uint_eq(program_left(library), 0);
+    ck_assert_uint_eq(program_left(written), 0);
+    ck_assert_uint_eq(program_left(local), 0);
+    ck_assert_uint_eq(program_left(NULL), 0);
 }
 
 TEST(mappings_are_aligned_and_zero)

@@ -6,7 +6,7 @@
 #include "hoard/apart.h"
 #include "reap/reap_depot.h"
 
-enum { SIBLINGS = 3, MANY = 20 };
+enum { SIBLINGS = 3, MANY = 20, FIT = 2 * 8 };
 
 static void *connection;
 
@@ -25,7 +25,7 @@ static void live_as_request(struct reap **siblings)
     reapDestroy(&request);
 }
 
-/* More children at once than a depot has places for. */
+/* More children at once than a depot and the next one have places for. */
 static void have_many(void)
 {
     void *children[MANY];
@@ -131,7 +131,7 @@ TEST(what_is_kept_goes_back, .times = sizeof ways_back / sizeof *ways_back)
     begin();
     hoard_stats(&before);
     have_many();
-    ck_assert_uint_eq(reap_depot_bytes(), 8 * REAP_SMALL_SIZE);
+    ck_assert_uint_eq(reap_depot_bytes(), FIT * REAP_SMALL_SIZE);
     reapTrim(&connection, 0);
     have_many();
     ways_back[_i]();
@@ -149,7 +149,7 @@ TEST(what_is_used_stays)
     begin();
     have_many();
     reap_depot_give_idle();
-    ck_assert_uint_eq(reap_depot_bytes(), 8 * REAP_SMALL_SIZE);
+    ck_assert_uint_eq(reap_depot_bytes(), FIT * REAP_SMALL_SIZE);
     for (int i = 0; i < 4; i++) {
         live_as_request(siblings);
         reap_depot_give_idle();
@@ -176,6 +176,31 @@ TEST(the_thread_that_purges_finds_it)
 }
 
 /* --- with threads ---------------------------------------------------------------------------- */
+
+/* Another thread, which has no depot yet, takes all that this one has kept; and it stays so when both go on.
+ */
+static void *create_many(void *children)
+{
+    for (int i = 0; i < FIT + 1; i++)
+        reapCreate((void **)children + i, &connection); /* one is the cached child */
+    return NULL;
+}
+
+TEST(what_does_not_fit_is_found_by_others)
+{
+    pthread_t thread;
+    void *children[FIT + 1];
+    begin();
+    have_many();
+    for (int round = 0; round < 3; round++) {
+        ck_assert_uint_eq(reap_depot_bytes(), FIT * REAP_SMALL_SIZE);
+        ck_assert_int_eq(pthread_create(&thread, NULL, create_many, children), 0);
+        pthread_join(thread, NULL);
+        ck_assert_uint_eq(reap_depot_bytes(), 0);
+        for (int i = 0; i < FIT + 1; i++) reapDestroy(&children[i]);
+    }
+    end();
+}
 
 /* Threads fill depots and empty them, whichever are theirs, while one of them looks and trims. */
 static void *have_requests(void *number)

@@ -4,6 +4,8 @@
 #include "hoard/apart.h"
 #include "support/reap_fixture.h"
 
+#include <gnu/libc-version.h>
+
 /* --- who and what ---------------------------------------------------------------------------- */
 
 TEST(every_pointer_knows_its_owner)
@@ -138,6 +140,39 @@ TEST(short_names, .modes = ORDINARY)
     ck_assert_uint_eq(stats_of(one).chunk_bytes, room);
     reapDestroy(&one);
     reapDestroy(&two);
+}
+
+/* All others are copied: what is written to, and what may be unloaded. */
+TEST(constants_of_the_program_are_names_without_a_copy, .modes = ORDINARY)
+{
+    static const char constant[] = "a constant of the program, of more bytes than a short name's place has";
+    static const char too_long[5000] = {[0 ... 4998] = 'n'};
+    static char written[] = "text";
+    const char *library = gnu_get_libc_version(), *const others[] = {written, library};
+    void *named;
+    for (int i = 0; i < 3; i++) {
+        reapCreate(&named, &reap);
+        ck_assert_int_eq(reapSetName(&named, constant), 0);
+        ck_assert_ptr_eq(reapName(&named), constant);
+        reapMalloc(&named, 10000);
+        reapFreeAll(&named);
+        ck_assert_ptr_eq(reapName(&named), constant);
+        ck_assert_int_eq(reapSetName(&named, NULL), 0);
+        ck_assert_ptr_null(reapName(&named));
+        ck_assert_int_eq(reapSetName(&named, too_long), -1);
+        ck_assert_int_eq(errno, ENAMETOOLONG);
+        ck_assert_int_eq(reapSetName(&named, constant + 2), 0);
+        ck_assert_int_eq(reapSetName(&named, constant), 0); /* a second name has a place of its own */
+        ck_assert_str_eq(reapName(&named), constant);
+        reapDestroy(&named);
+    }
+    for (int i = 0; i < 2; i++) {
+        reapCreate(&named, &reap);
+        ck_assert_int_eq(reapSetName(&named, others[i]), 0);
+        ck_assert_str_eq(reapName(&named), others[i]);
+        ck_assert_ptr_ne(reapName(&named), others[i]);
+        reapDestroy(&named);
+    }
 }
 
 TEST(many_names)
