@@ -48,6 +48,12 @@ packaged libreap-malloc0 libreap-malloc Base
 packaged libreap-ask0 libreap-ask REAP_ASK_1
 [ ! -e "$libs/libreap-apr.so" ] || packaged libreap-apr0 libreap-apr Base
 
+# Valgrind has names for what is in .text alone, and for one section of that name.
+for library in "$libs"/libreap*.so; do
+    readelf -SW "$library" | sed -n 's/^ *\[ *[0-9]*\] \([^ ]*\) .* AX .*/\1/p' | grep -vE '^\.(init|fini|plt.*)$' >"$tmp/code"
+    echo .text | diff - "$tmp/code" >"$tmp/diff" || { wrong "$library: sections of code"; cat "$tmp/diff"; }
+done
+
 # What of libc the libraries may call: nothing that allocates, or malloc would recurse and libreap would touch it;
 # and no cancellation point (pthreads(7)), or a thread would end in the midst of malloc, with locks held.
 cat >"$tmp/allowed" <<'LIST'
