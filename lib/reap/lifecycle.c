@@ -75,7 +75,6 @@ static ALWAYS_INLINE struct reap *dead_one_for(struct reap *parent)
 /* Creates a reap of a dead one that a fast path did not take, or of a new chunk. */
 static NOINLINE void create_slow(void **handle, void **parent_handle)
 {
-    handle_check_place(handle, "reapCreate");
     HELD struct reap *parent = NULL;
     if (parent_handle && *parent_handle) parent = reap_hold_lightly(parent_handle, "reapCreate");
     *handle = NULL;
@@ -138,13 +137,10 @@ static ALWAYS_INLINE bool create_again(void **handle, struct reap_list *list, st
 }
 
 /* The way of a child or a root that is kept has no call before its end: so it saves no registers. */
-ALIGNED void reapCreate(void **handle, void **parent_handle)
+static ALWAYS_INLINE void create_at(void **handle, void **parent_handle)
 {
-    REAP_NOT_NULL(handle, "reapCreate");
     struct reap *parent = parent_handle ? *parent_handle : NULL;
-    if (handle_place_is_odd(handle)) {
-        create_slow(handle, parent_handle);
-    } else if (handle_is_mapped(parent)) {
+    if (handle_is_mapped(parent)) {
         if (!atomic_load_explicit(&parent->below.cached, memory_order_relaxed))
             create_of_depot(handle, parent_handle, parent);
         else if (!create_again(handle, &parent->below, parent, reap_child_size(parent)))
@@ -153,6 +149,21 @@ ALIGNED void reapCreate(void **handle, void **parent_handle)
                !create_again(handle, &reap_roots[reap_kept_root - 1].list, NULL, REAP_FIRST_SIZE)) {
         create_slow(handle, parent_handle);
     }
+}
+
+static NOINLINE void create_at_odd_place(void **handle, void **parent_handle)
+{
+    handle_check_place_in(handle, "reapCreate");
+    create_at(handle, parent_handle);
+}
+
+ALIGNED void reapCreate(void **handle, void **parent_handle)
+{
+    REAP_NOT_NULL(handle, "reapCreate");
+    if (handle_place_is_odd(handle))
+        create_at_odd_place(handle, parent_handle);
+    else
+        create_at(handle, parent_handle);
 }
 
 reap_t *reapNew(reap_t *parent)

@@ -180,7 +180,9 @@ static ALWAYS_INLINE void reap_region_restart(struct reap *reap, size_t size)
 /* Makes a dead reap of one that is as new otherwise: a cached child. */
 static ALWAYS_INLINE void reap_region_put_to_rest(struct reap *reap)
 {
-    reap->self = reap; /* reapDestroy(reap) has cleared it: a later use of it must be recognized */
+    /* reapDestroy(reap) has cleared it: a later use of it must be recognized. A store of its own: gcc's store
+     * of 16 bytes, with bump, holds up the next child's objects (20 of them 42 -> 60 ns). */
+    __atomic_store_n(&reap->self, (void *)reap, __ATOMIC_RELAXED);
     reap->end = reap->bump;
     reap->name = NULL;
     reap->tag = reap_first_chunk(reap)->tag = 0;
