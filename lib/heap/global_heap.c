@@ -16,9 +16,9 @@ struct level {
     _Atomic(struct list_node *) arrived; /* along link.next, not filed yet */
     _Atomic unsigned detours;            /* visits that found the lock taken, since the last that got it */
     struct bin bins[CLASSES];
-    struct list empty; /* of one slot; of a cache's heap only */
-    size_t slots;      /* of superblocks in bins, and empty ones */
-    unsigned hand;     /* the class that was last to give one up; 0: the empty ones */
+    struct list empty;    /* of one slot; of a cache's heap only */
+    _Atomic size_t slots; /* of superblocks in bins, and empty ones; also read without the lock */
+    unsigned hand;        /* the class that was last to give one up; 0: the empty ones */
 };
 
 static SPARSE struct level top = {.lock = LOCK_OF_RANK(RANK_GLOBAL_HEAP)};
@@ -28,6 +28,17 @@ static SPARSE struct level by_cache[TOPOLOGY_CACHES] = {
 
 _Static_assert(HEAP_CACHES + (int)TOPOLOGY_CACHES - 1 == UINT16_MAX, "an id for each cache's heap");
 _Static_assert((int)IDS_MAX <= 1 << 14, "an id fits role.left_by");
+
+static inline size_t slots_of(const struct level *level)
+{
+    return atomic_load_explicit(&level->slots, memory_order_relaxed);
+}
+
+/* The level is locked. */
+static inline void add_slots(struct level *level, ptrdiff_t change)
+{
+    atomic_store_explicit(&level->slots, slots_of(level) + (size_t)change, memory_order_relaxed);
+}
 
 /* --- the level of a superblock --------------------------------------------------------------- */
 
@@ -109,7 +120,7 @@ static void file_empty(struct level *level, struct superblock *sb)
     set_role(sb, id_of(level), 0);
     list_push(&level->empty, &sb->link);
     sb->group = GROUP_EMPTY;
-    level->slots += superblock_slots(sb);
+    add_slots(level, (ptrdiff_t)superblock_slots(sb));
 }
 
 /* Files an unowned superblock that is on no list. While some of its blocks are held back, the last live block
@@ -130,17 +141,17 @@ static void file_on_level(struct level *level, struct superblock *sb)
     set_role(sb, id_of(level), superblock_regroup_at(sb, group));
     ASSERT(group < GROUP_EMPTY);
     bin_add(&level->bins[sb->class], sb, group);
-    level->slots += superblock_slots(sb);
+    add_slots(level, (ptrdiff_t)superblock_slots(sb));
 }
 
 static void unfile(struct level *level, struct superblock *sb)
 {
-    ASSERT(lock_is_mine(&level->lock) && is_on_level(level, sb) && level->slots >= superblock_slots(sb));
+    ASSERT(lock_is_mine(&level->lock) && is_on_level(level, sb) && slots_of(level) >= superblock_slots(sb));
     if (sb->group == GROUP_EMPTY)
         list_remove(&sb->link);
     else
         bin_remove(&level->bins[sb->class], sb);
-    level->slots -= superblock_slots(sb);
+    add_slots(level, -(ptrdiff_t)superblock_slots(sb));
 }
 
 static void refile_on_level(struct level *level, struct superblock *sb)
@@ -188,7 +199,7 @@ static bool level_adds_up(const struct level *level);
 static struct superblock *take_from_level(struct level *level, unsigned class, unsigned id)
 {
     struct superblock *sb;
-    if (__atomic_load_n(&level->slots, __ATOMIC_RELAXED) == 0 && atomic_load(&level->arrived) == NULL)
+    if (slots_of(level) == 0 && atomic_load(&level->arrived) == NULL)
         return NULL; /* mostly; what a thread files just now is missed */
     if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return NULL;
     file_arrived(level);
@@ -209,7 +220,7 @@ static struct superblock *surplus(struct level *level, size_t keeps)
 {
     ASSERT(lock_is_mine(&level->lock));
     struct superblock *sb = NULL;
-    if (level->slots <= keeps) return NULL;
+    if (slots_of(level) <= keeps) return NULL;
     while (sb == NULL) {
         level->hand = (level->hand + 1) % CLASSES;
         sb = level->hand != 0 ? bin_emptiest(&level->bins[level->hand]) : first_empty(level);
@@ -244,7 +255,7 @@ static void settle_level(struct level *level)
 
 static void unlock_level(struct level *level)
 {
-    ASSERT_WALK(CLASSES * GROUPS + level->slots * 1024, level_adds_up(level));
+    ASSERT_WALK(CLASSES * GROUPS + slots_of(level) * 1024, level_adds_up(level));
     lock_give(&level->lock);
     settle_level(level);
 }
@@ -369,7 +380,7 @@ size_t global_heap_slots(void)
 {
     size_t slots = 0;
     for (struct level *level = first_level(); level != NULL; level = level_after(level))
-        slots += __atomic_load_n(&level->slots, __ATOMIC_RELAXED);
+        slots += slots_of(level);
     return slots;
 }
 
@@ -385,13 +396,13 @@ static bool level_adds_up(const struct level *level)
         if (!is_on_level(level, sb) || superblock_live(sb) != 0) return false;
         sums.slots++;
     }
-    return sums.slots == level->slots;
+    return sums.slots == slots_of(level);
 }
 
 bool global_heap_is_valid(void)
 {
     for (struct level *level = first_level(); level != NULL; level = level_after(level))
-        if (!level_adds_up(level) || (level != &top && level->slots > GLOBAL_HEAP_CACHE_MAX)) return false;
+        if (!level_adds_up(level) || (level != &top && slots_of(level) > GLOBAL_HEAP_CACHE_MAX)) return false;
     return true;
 }
 

@@ -29,7 +29,7 @@ run_limit() {
     start
     ask '/runaway/few?below=200'
     broken
-    expect 1 "$(logged "$stack runaway-subpool: .*palloc.* < ap_run_handler" 1)" 'the stack of the subpool'
+    expect 1 "$(logged "$stack runaway-subpool: .*alloc.* < ap_run_handler" 1)" 'the stack of the subpool'
     largest=$(sed -nE 's/.*: stack: ([0-9]+) bytes.*/\1/p' "$dir/error.log" | head -n 1)
     { [ "${largest:-0}" -gt 1900000 ] && [ "$largest" -lt 2300000 ]; } || complain "the largest stack of the request has '$largest' bytes"
     expect 0 "$(grep -E "$stack" "$dir/error.log" | grep -cvE 'objects of (request|runaway-subpool|\(no name\)|[a-z_]+):')" 'stacks of others'
@@ -48,7 +48,7 @@ run_out() {
     ask '/runaway?quiet=20000'
     broken
     expect 1 "$(logged "no memory for GET /runaway.quiet=20000 from 127.0.0.1; this child ends" 1)" 'the line'
-    expect 1 "$(logged "$stack request: (palloc_slow|libreap-apr.so.*\+0x[0-9a-f]+) < (handler|mod_runaway.so\+0x[0-9a-f]+) < ap_run_handler" 1)" 'the largest stack'
+    expect 1 "$(logged "$stack request: (pool_alloc_slow|libreap-apr.so.*\+0x[0-9a-f]+) < (handler|mod_runaway.so\+0x[0-9a-f]+) < ap_run_handler" 1)" 'the largest stack'
     httpd_stop
 }
 
@@ -76,7 +76,7 @@ look_at_log() {
     expect 1 "$(grep -cE 'the control group was at memory.high 20 times more, at memory.max 3 times, and the kernel killed 1 processes for it; child [0-9]+ has most, [0-9]+ kB' "$dir/error.log")" 'the line'
     child=$(sed -nE 's/.*for it; child ([0-9]+) has most.*/\1/p' "$dir/error.log")
     expect 1 "$(logged "child $child: the largest reaps: (.*, )?request of GET /runaway\?quiet=300" 1)" 'the largest reaps'
-    expect 1 "$(logged "child $child: stack: (1[89]|2[01])[0-9]{6} bytes in [0-9]+ objects of request: .*palloc.* < ap_run_handler" 1)" 'the largest stack'
+    expect 1 "$(logged "child $child: stack: (1[89]|2[01])[0-9]{6} bytes in [0-9]+ objects of request: .*alloc.* < ap_run_handler" 1)" 'the largest stack'
     events 26 3 1
     requests
     expect 1 "$(grep -c 'memory.high' "$dir/error.log")" 'lines of a minute'
