@@ -168,10 +168,11 @@ static ALWAYS_INLINE void reap_region_restart(struct reap *reap, size_t size)
     reap_lay_out_starts(first, size, reap_head(size));
     first->high = 0;
     if (UNLIKELY(first->has_records)) {
-        first->has_records = false;
         first->end_unit = ((uintptr_t)first + size) / REAP_UNIT - 1;
         reap->bump_max = reap_address(first->end_unit);
         reap->spare_cleanups = NULL;
+        atomic_signal_fence(memory_order_release);
+        first->has_records = false; /* last: the child of a fork at this moment begins anew */
     }
     reap->bump = reap_address(first->first);
     reap->end = reap->bump_max;
