@@ -325,6 +325,7 @@ static NOINLINE void clear_any(struct reap *reap)
     reap_chunk_adopt(reap);
     update_keep(reap);
     const struct reap_chunk *big = too_big(reap);
+    if (reap_region_only_bumped(reap, first->size)) reap_region_forget_records(reap, first, first->size);
     entry_clear(first);
     reap->heap = false;
     reap->flags &= (uint8_t)~REAP_UNMAPPED;

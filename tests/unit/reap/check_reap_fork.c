@@ -182,9 +182,12 @@ static void allocate_much(void) { reapMalloc(&stepped, 300000); }
 static void shrink(void) { its_object = reapRealloc(&stepped, its_object, SIZE / 2); }
 static void grow(void) { its_object = reapRealloc(&stepped, its_object, SIZE + 100); }
 static void free_it(void) { reapFree(&stepped, its_object); }
+static char long_name[100] = {[0 ... 98] = 'n'};
 static void note(void *arg) { (void)arg; }
 static void record_and_clear(void)
 {
+    reapSetName(&stepped, long_name);
+    reapFreeAll(&stepped);
     reapOnDestroy(&stepped, note, NULL);
     reapFreeAll(&stepped);
 }
