@@ -37,10 +37,12 @@ static inline void forget_contents(apr_pool_t *pool)
 /* Frees a pool that has ended, a root or a child. */
 static void pool_free(apr_pool_t *pool)
 {
-    if (pool->parent)
+    if (pool->parent) {
         pool_tree_end(pool);
-    else
+    } else {
+        pool->reap = (void *)&pool_dead_reap;
         hoard_free(pool);
+    }
 }
 
 /* Frees a new pool for which there is no reap, or no memory at all. */

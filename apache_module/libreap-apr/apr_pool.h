@@ -67,12 +67,14 @@ struct cleanup {
 enum { OWN_CLEANUPS = 16 /* records in a pool, as most pools need */ };
 
 struct apr_pool_t {
-    /* In a new pool all before abort_fn is zero, and then it gets its reap. */
-    apr_pool_t *child;            /* the newest; guarded by this pool's own lock */
-    void *reap;                   /* at a place that no reap has: reapCreate looks twice at others */
-    struct cleanup *cleanups;     /* last registered first */
-    struct cleanup *pre_cleanups; /* the same; these run before the children go */
+    /* In a new pool all before abort_fn is zero, and then it gets its reap. In memory that was freed hoard
+     * has the first word: so it is one that a call for a dead pool does not read before its line is written.
+     */
     struct cleanup *spare_cleanups;
+    void *reap;                           /* at a place that no reap has: reapCreate looks twice at others */
+    apr_pool_t *child;                    /* the newest; guarded by this pool's own lock */
+    struct cleanup *cleanups;             /* last registered first */
+    struct cleanup *pre_cleanups;         /* the same; these run before the children go */
     struct cleanup_block *cleanup_blocks; /* records beyond the pool's own */
     struct subprocess *subprocesses;
     apr_hash_t *user_data;     /* in the reap; NULL until something is set */

@@ -402,10 +402,11 @@ void *reap_chunk_record(struct reap *reap, struct reap_chunk *chunk, size_t size
     size_t limit = chunk->has_records ? end : end + 1; /* the first record may have the chunk's last unit */
     size_t taken = units + (reap->flags & REAP_MARKED ? 1 : 0); /* a mark may be here: it keeps a unit */
     if (from > limit || limit - from < taken) return NULL;
+    chunk->has_records = true; /* first: a forked child may find the rest half done (region.h) */
+    atomic_signal_fence(memory_order_release);
     if (end != from) bitmap_clear(chunk->starts, end);
     chunk->end_unit = limit - units;
     bitmap_set(chunk->starts, chunk->end_unit);
-    chunk->has_records = true;
     char *record = reap_address(chunk->end_unit);
     if (chunk == reap->current && reap_unit(reap->bump_max) == end) {
         if (reap->end > record) reap->end = record;

@@ -129,8 +129,8 @@ uint8_t reap_region_votes_after(const struct reap *reap, uint8_t state)
     if (votes > 0) {
         if (outgrown && step < REAP_FIRST_STEPS) step++;
         votes = 0;
-    } else if (step > 0 && votes <= REAP_VOTES_SHRINK) {
-        step--;
+    } else if (step > 0 && less && !outgrown && votes <= REAP_VOTES_SHRINK) {
+        step--; /* of several steps at once votes go below that */
     } else if (votes < REAP_VOTES_MIN) {
         votes = REAP_VOTES_MIN;
     }
@@ -325,6 +325,7 @@ static NOINLINE void clear_any(struct reap *reap)
     reap_chunk_adopt(reap);
     update_keep(reap);
     const struct reap_chunk *big = too_big(reap);
+    if (reap_region_only_bumped(reap, first->size)) reap_region_forget_records(reap, first, first->size);
     entry_clear(first);
     reap->heap = false;
     reap->flags &= (uint8_t)~REAP_UNMAPPED;

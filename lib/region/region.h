@@ -158,6 +158,16 @@ static ALWAYS_INLINE bool reap_region_forget(struct reap *reap, unsigned flags)
     return true;
 }
 
+/* Forgets the records of such a reap, so that the child of a fork at any moment finds all or none. */
+static ALWAYS_INLINE void reap_region_forget_records(struct reap *reap, struct reap_chunk *first, size_t size)
+{
+    first->end_unit = ((uintptr_t)first + size) / REAP_UNIT - 1;
+    reap->bump_max = reap_address(first->end_unit);
+    reap->spare_cleanups = NULL;
+    atomic_signal_fence(memory_order_release);
+    first->has_records = false;
+}
+
 /* Forgets the objects and records of such a reap. */
 static ALWAYS_INLINE void reap_region_restart(struct reap *reap, size_t size)
 {
@@ -167,12 +177,7 @@ static ALWAYS_INLINE void reap_region_restart(struct reap *reap, size_t size)
     ASSERT(first->has_records || (reap->bump_max == reap_address(first->end_unit) && !reap->spare_cleanups));
     reap_lay_out_starts(first, size, reap_head(size));
     first->high = 0;
-    if (UNLIKELY(first->has_records)) {
-        first->has_records = false;
-        first->end_unit = ((uintptr_t)first + size) / REAP_UNIT - 1;
-        reap->bump_max = reap_address(first->end_unit);
-        reap->spare_cleanups = NULL;
-    }
+    if (UNLIKELY(first->has_records)) reap_region_forget_records(reap, first, size);
     reap->bump = reap_address(first->first);
     reap->end = reap->bump_max;
 }

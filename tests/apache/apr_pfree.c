@@ -128,6 +128,21 @@ static void lists_of_nodes(apr_allocator_t *allocator)
     expect(resident_pages() < before + 2000, "memory of nodes was used again"); /* 15,000 without */
 }
 
+/* Roots, and the last of many siblings, are not kept for others: their memory is free. */
+static void misuse_freed(const char *kind, apr_pool_t *parent)
+{
+    apr_pool_t *pools[200];
+    int is_root = !strncmp(kind, "root", 4);
+    int n = is_root ? 1 : 200;
+    for (int i = 0; i < n; i++)
+        expect((is_root ? apr_pool_create_unmanaged(&pools[i]) : apr_pool_create(&pools[i], parent)) == 0,
+               "pool");
+    for (int i = 0; i < n; i++) apr_pool_destroy(pools[i]);
+    if (!strcmp(kind, "root-text")) apr_pstrdup(pools[0], "text");
+    if (!strcmp(kind, "root-clear")) apr_pool_clear(pools[0]);
+    apr_pool_destroy(pools[n - 1]);
+}
+
 static void misuse(const char *kind, apr_pool_t *pool, apr_pool_t *other)
 {
     char *object = apr_palloc(pool, 100);
@@ -145,6 +160,7 @@ static void misuse(const char *kind, apr_pool_t *pool, apr_pool_t *other)
     if (!strcmp(kind, "gone")) apr_pool_destroy(pool);
     if (!strcmp(kind, "gone-clear")) apr_pool_clear(pool);
     if (!strcmp(kind, "gone-tag")) apr_pool_tag(pool, "tag");
+    if (!strncmp(kind, "root", 4) || !strcmp(kind, "many")) misuse_freed(kind, other);
     if (!strcmp(kind, "direct")) apr_pfree(pool, object), reapFree(apr_pool_reap(pool), object);
     printf("not caught\n");
     exit(1);

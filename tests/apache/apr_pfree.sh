@@ -32,5 +32,9 @@ destroyed apr_pfree not a live
 gone apr_pool_destroy not a live
 gone-clear apr_pool_clear not a live
 gone-tag apr_pool_tag not a live
+many apr_pool_destroy not a live
+root apr_pool_destroy not a live
+root-clear apr_pool_clear not a live
+root-text reapMalloc not a live
 direct reapFree freed twice
 END

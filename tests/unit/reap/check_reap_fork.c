@@ -114,7 +114,7 @@ TEST(others_allocate) { fork_beside(allocate_and_free, clear_and_destroy); }
 enum { SIBLINGS = 3, SIZE = 200, FORK_EACH = 5 /* instructions; in a list each */ };
 
 static void *siblings[SIBLINGS], *stepped, *its_object;
-static unsigned forks, first_to_go;
+static unsigned forks, first_to_go, fork_each;
 static int bad_status;
 
 /* Below the parent: two, the one that the call is about, and a third. The parent may keep a dead child. */
@@ -169,7 +169,7 @@ static void fork_now(void)
     if (lock_depth != 0) return;
     if (is_list_locked(parent) || is_list_locked(siblings[0]))
         for (unsigned i = 0; i <= SIBLINGS; i++) fork_once(i);
-    else if (step_count % FORK_EACH == 0)
+    else if (step_count % fork_each == 0)
         fork_once(SIBLINGS);
 }
 
@@ -182,6 +182,15 @@ static void allocate_much(void) { reapMalloc(&stepped, 300000); }
 static void shrink(void) { its_object = reapRealloc(&stepped, its_object, SIZE / 2); }
 static void grow(void) { its_object = reapRealloc(&stepped, its_object, SIZE + 100); }
 static void free_it(void) { reapFree(&stepped, its_object); }
+static char long_name[100] = {[0 ... 98] = 'n'};
+static void note(void *arg) { (void)arg; }
+static void record_and_clear(void)
+{
+    reapSetName(&stepped, long_name);
+    reapFreeAll(&stepped);
+    reapOnDestroy(&stepped, note, NULL);
+    reapFreeAll(&stepped);
+}
 
 static const struct {
     const char *name;
@@ -197,7 +206,8 @@ static const struct {
              {"reapMalloc of much", allocate_much, false},
              {"reapRealloc to less", shrink, false},
              {"reapRealloc to more", grow, false},
-             {"reapFree", free_it, false}};
+             {"reapFree", free_it, false},
+             {"reapOnDestroy and reapFreeAll", record_and_clear, false}};
 enum { CALLS = sizeof calls / sizeof *calls };
 
 static const struct {
@@ -217,6 +227,7 @@ TEST(a_fork_at_any_instruction, .times = WAYS, .modes = ORDINARY, .apart = true)
     for (unsigned i = 0; i < CALLS; i++) {
         make_siblings(calls[i].keeps_one);
         forks = 0;
+        fork_each = calls[i].does == record_and_clear ? 1 : FORK_EACH; /* a few stores are all it is about */
         step_look = fork_now;
         step_begin();
         calls[i].does();

@@ -459,6 +459,23 @@ TEST(children_learn_from_each_other, .modes = ORDINARY)
     reapDestroy(&root);
 }
 
+static void use_nothing(void *arg) { (void)arg; }
+
+/* A vote for the size stays one where small children have just taken several steps down. */
+TEST(a_child_of_the_right_size_changes_nothing, .times = 2, .modes = ORDINARY)
+{
+    void *child;
+    needs(!apart_on, "objects lie apart");
+    for (int i = 0; i < 6; i++) child_with(1000);
+    for (int i = 0; i < 5; i++) child_with(3);
+    reapCreate(&child, &reap);
+    ck_assert_uint_eq(stats_of(child).chunk_bytes, 8192);
+    reapMalloc(&child, 3000);
+    if (_i == 1) reapOnDestroy(&child, use_nothing, NULL);
+    reapDestroy(&child);
+    ck_assert_uint_eq(child_with(3), 8192);
+}
+
 /* A name that a small first chunk has no room for lies in another chunk, in which the next round begins. */
 TEST(a_long_name_outlives_clears_of_a_small_reap, .modes = ORDINARY)
 {
@@ -478,8 +495,6 @@ TEST(a_long_name_outlives_clears_of_a_small_reap, .modes = ORDINARY)
     }
     reapDestroy(&child);
 }
-
-static void use_nothing(void *arg) { (void)arg; }
 
 /* The children of a request begin with what those of the last request came to need. */
 TEST(children_learn_from_their_parents_siblings, .modes = ORDINARY)
