@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* profile_face.h: what libreap-profile has for modules in its process, as mod_reap. Its address is NULL where
- * the library is not there. */
+ * the library is not there. Another layout gets another name: the two may be of different releases. */
 #ifndef PROFILE_FACE_H
 #define PROFILE_FACE_H
 
