@@ -86,8 +86,8 @@ static struct excess look(request_rec *r, struct live *live, size_t in_hand)
 {
     struct excess excess = {"ReapLimitRequest", 0, settings_request_limit(r)};
     size_t own = excess.limit ? live_look(live) : 0, all = 0;
-    excess.bytes = own + in_hand;
-    if (excess.bytes <= excess.limit || !excess.limit) {
+    if (excess.limit) excess.bytes = own + in_hand;
+    if (excess.bytes <= excess.limit) {
         excess = (struct excess){"ReapLimitConnection", 0, settings_connection_limit(r->server)};
         if (excess.limit) excess.bytes = (all = library_held(client_connection(r)->pool)) + in_hand;
         if (excess.bytes > excess.limit && is_spared(r, live, &excess)) excess.bytes = 0;

@@ -373,8 +373,7 @@ static ALWAYS_INLINE bool end_bumped(struct reap_list *list, struct reap *reap, 
     return true;
 }
 
-/* Does so with a root, and with a child of at most a root's size whose vote leaves its parent's step. No
- * root's children tell how big another's begin. */
+/* Does so with a root. None's children tell how big another's begin. */
 static ALWAYS_INLINE bool end_root(struct reap *reap, void **handle)
 {
     unsigned number = reap_root_number(reap);
@@ -384,6 +383,7 @@ static ALWAYS_INLINE bool end_root(struct reap *reap, void **handle)
     return end_bumped(&reap_roots[number].list, reap, REAP_FIRST_SIZE, true, handle);
 }
 
+/* Does so with a root, and with a child of at most a root's size whose vote leaves its parent's step. */
 static ALWAYS_INLINE bool end_small(struct reap *reap, void **handle)
 {
     struct reap *parent = reap->parent;

@@ -214,9 +214,9 @@ restarts() {
         client=$!
         sleep 0.5
         restart 4
-        first=$(anonymous "$httpd_pid")
+        first=$(httpd_memory Anonymous "$httpd_pid")
         restart $((6 * times))
-        last=$(anonymous "$httpd_pid")
+        last=$(httpd_memory Anonymous "$httpd_pid")
         kill "$client"
         wait "$client" || fail "restart: $(cat "$tmp/client")"
         processes_are "$before"
@@ -228,8 +228,6 @@ restarts() {
     [ "$grown" -le "$bound" ] || fail "restart: the main process has $grown KiB more, and $bound are allowed"
     httpd_log_is_clean "$tmp" || fail "restart: the error log"
 }
-
-anonymous() { awk '/^Anonymous:/ { print $2 }' "/proc/$1/smaps_rollup"; }
 
 # --- all of it -----------------------------------------------------------------------------------
 

@@ -115,10 +115,6 @@ as_told() {
     awk -F ': ' '$1 == "ReapPoolBytes" { printf "%d ", $2 / 1024 }' "$tmp/auto"
     awk '{ sum += $1 } END { if (NR) printf "%d\n", sum / 1024; else print "-" }' "$tmp/shares"
 }
-anonymous() {
-    for pid in $httpd_pid $(httpd_children); do cat "/proc/$pid/smaps_rollup"; done |
-        awk '/^Anonymous:/ { sum += $2 } END { print sum }'
-}
 
 # serve PRELOAD...: the answers of one server, into $tmp/$pools
 serve() {
@@ -129,7 +125,7 @@ serve() {
         fail "$name, $pools: $(cat "$tmp/client")"
     held=$(httpd_pss)
     # shellcheck disable=SC2046,SC2059  # two words; the row
-    printf "$row" "$name" "$pools" "$requests" "$held" "$(anonymous)" $(as_told)
+    printf "$row" "$name" "$pools" "$requests" "$held" "$(httpd_memory Anonymous)" $(as_told)
     [ "$pools" != profiled ] || sed -n '1,3s/^\([0-9]*\) /    \1 bytes: /p' "$tmp/shares"
     httpd_stop
     httpd_log_is_clean "$dir" || fail "$name, $pools: the error log"

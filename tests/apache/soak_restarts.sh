@@ -47,8 +47,7 @@ prepare() {
 
 # Children; KiB of all processes together, PSS; KiB of the main process, anonymous.
 memory() {
-    main=$(awk '/^Anonymous:/ { print $2 }' "/proc/$httpd_pid/smaps_rollup")
-    echo "$(httpd_children | wc -l) $(httpd_pss) $main"
+    echo "$(httpd_children | wc -l) $(httpd_pss) $(httpd_memory Anonymous "$httpd_pid")"
 }
 
 # A server that answers may have begun some of its processes only: as many half a second long is all of them.

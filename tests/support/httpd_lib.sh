@@ -8,7 +8,8 @@
 #     httpd_start DIR [PRELOAD]    answers once this returns; sets httpd_pid
 #     httpd_stop DIR               waits until it is gone
 #     httpd_children DIR           pids, the main process apart
-#     httpd_pss                    KiB of all of them
+#     httpd_memory KEY [PID...]    KiB, by a key of smaps_rollup; without a PID of all of them
+#     httpd_pss                    the same of all, shared pages divided
 #     httpd_log_is_clean DIR       says what is bad, and fails
 #
 #     ask PATH [curl's arguments]  sets status, body (its beginning), result (curl's); files $tmp/headers, $tmp/body
@@ -207,11 +208,14 @@ httpd_answers_or_ends() { curl -s -o "$dir/ready" "http://127.0.0.1:$httpd_port/
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
 
 httpd_children() { pgrep -P "$httpd_pid"; }
-# KiB of the main process and its children, shared pages divided.
-httpd_pss() {
-    for pid in $httpd_pid $(httpd_children); do cat "/proc/$pid/smaps_rollup"; done 2>/dev/null |
-        awk '/^Pss:/ { sum += $2 } END { print sum }'
+httpd_memory() {
+    key=$1
+    shift
+    [ $# -gt 0 ] || set -- "$httpd_pid" $(httpd_children)
+    for pid; do cat "/proc/$pid/smaps_rollup"; done 2>/dev/null |
+        awk -v key="$key:" '$1 == key { sum += $2 } END { print sum }'
 }
+httpd_pss() { httpd_memory Pss; }
 httpd_has() { [ "$(httpd_children | wc -l)" = "$1" ]; }
 
 # What a server leaves behind: its children must be gone with it. Stopped by WINCH, which lets requests end:
