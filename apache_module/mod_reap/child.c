@@ -34,7 +34,7 @@ APLOG_USE_MODULE(reap);
 static const apr_interval_time_t shortest_rest = APR_USEC_PER_SEC, shortest_wait = APR_USEC_PER_SEC / 20;
 static const apr_interval_time_t longest_drain = 60 * APR_USEC_PER_SEC;
 
-enum state { OFF, SERVES, DRAINS, ENDS };
+enum state { OFF, SERVES, DRAINS, CLOSES, ENDS };
 
 static enum state state;
 static server_rec *server;
@@ -42,13 +42,14 @@ static struct child_settings settings;
 static bool is_threaded;
 static apr_time_t began;
 static unsigned connections; /* of clients */
+static unsigned promising;   /* those of them whose last response promises another one */
 static unsigned requests;    /* that have ended */
 
-static enum state now_in(void) { return __atomic_load_n(&state, __ATOMIC_ACQUIRE); }
+static enum state now_in(void) { return __atomic_load_n(&state, __ATOMIC_SEQ_CST); }
 
 static bool go_on(enum state from, enum state to)
 {
-    return __atomic_compare_exchange_n(&state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&state, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 /* --- the pipe of event and worker ---------------------------------------------------------------- */
@@ -130,7 +131,7 @@ static void end_threaded(void)
 
 static void end(void)
 {
-    if (!go_on(DRAINS, ENDS)) return;
+    if (!go_on(DRAINS, ENDS) && !go_on(CLOSES, ENDS)) return;
     if (is_threaded)
         end_threaded();
     else
@@ -228,7 +229,17 @@ static void drain(void)
     apr_time_t until = apr_time_now() + drain_time();
     while (now_in() == DRAINS && begin_work()) {
         bool is_free = !__atomic_load_n(&connections, __ATOMIC_RELAXED);
-        if (is_free || (is_threaded && apr_time_now() > until)) end();
+        if (is_free || (is_threaded && apr_time_now() > until)) go_on(DRAINS, CLOSES);
+        rest(shortest_wait);
+    }
+}
+
+static void close_all(void)
+{
+    apr_time_t until = apr_time_now() + drain_time();
+    while (now_in() == CLOSES && begin_work()) {
+        bool is_free = !__atomic_load_n(&promising, __ATOMIC_SEQ_CST);
+        if (is_free || apr_time_now() > until) end();
         rest(shortest_wait);
     }
 }
@@ -237,6 +248,7 @@ static void *run(void *nothing)
 {
     serve();
     drain();
+    close_all();
     __atomic_store_n(&is_at_work, false, __ATOMIC_RELEASE);
     return nothing;
 }
@@ -302,9 +314,22 @@ void child_begin(apr_pool_t *pool, server_rec *main_server)
 
 /* --- connections and requests -------------------------------------------------------------------- */
 
-static apr_status_t leave(void *data)
+static void promise(conn_rec *c)
 {
-    (void)data;
+    apr_table_setn(c->notes, "reap-promises", "1");
+    __atomic_fetch_add(&promising, 1, __ATOMIC_SEQ_CST);
+}
+
+static void keep_promise(conn_rec *c)
+{
+    if (!apr_table_get(c->notes, "reap-promises")) return;
+    apr_table_unset(c->notes, "reap-promises");
+    __atomic_fetch_sub(&promising, 1, __ATOMIC_SEQ_CST);
+}
+
+static apr_status_t leave(void *connection)
+{
+    keep_promise(connection);
     __atomic_fetch_sub(&connections, 1, __ATOMIC_RELAXED);
     return APR_SUCCESS;
 }
@@ -314,7 +339,7 @@ static int pre_connection(conn_rec *c, void *socket)
     (void)socket;
     if (now_in() == OFF || c->master) return OK;
     __atomic_fetch_add(&connections, 1, __ATOMIC_RELAXED);
-    apr_pool_cleanup_register(c->pool, NULL, leave, apr_pool_cleanup_null);
+    apr_pool_cleanup_register(c->pool, c, leave, apr_pool_cleanup_null);
     return OK;
 }
 
@@ -332,12 +357,21 @@ static bool has_sent_more(request_rec *r)
 }
 
 /* The client hears that this is the last answer: by a header that is there in errors and redirects as well,
- * since httpd leaves out the chunks of an answer when the connection itself is said to close. */
+ * since httpd leaves out the chunks of an answer when the connection itself is said to close. Who has sent
+ * more gets more, but for the time when the child waits for those alone to whom another answer is
+ * promised. */
 static int post_read_request(request_rec *r)
 {
-    if (now_in() >= DRAINS && !r->connection->master && !apr_table_get(r->headers_in, "Upgrade") &&
-        !has_sent_more(r))
-        apr_table_setn(r->err_headers_out, "Connection", "close");
+    conn_rec *c = r->connection;
+    if (now_in() < DRAINS || c->master) return DECLINED;
+    keep_promise(c);
+    if (apr_table_get(r->headers_in, "Upgrade")) return DECLINED;
+    if (has_sent_more(r)) {
+        promise(c);
+        if (now_in() < CLOSES) return DECLINED;
+        keep_promise(c);
+    }
+    apr_table_setn(r->err_headers_out, "Connection", "close");
     return DECLINED;
 }
 

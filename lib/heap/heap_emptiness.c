@@ -331,8 +331,8 @@ bool heap_adds_up(const struct heap *heap, bool others_run)
     for (; displaced != NULL; displaced = displaced->next)
         sums.slots += superblock_slots(LIST_ENTRY(displaced, struct superblock, link));
     if (sums.slots > heap->slots || sums.eighths != heap->free_eighths) return false;
-    return others_run ||
-           (sums.slots == heap->slots && (!heap_holds_too_much(heap) || (heap_is_alone() && empty == 0)));
+    bool may_be_much = (heap_is_alone() || heap->was_alone) && empty == 0;
+    return others_run || (sums.slots == heap->slots && (may_be_much || !heap_holds_too_much(heap)));
 }
 
 bool heap_is_valid(void)

@@ -81,8 +81,8 @@ class Load:
 
     def pipelined(self):
         """Three requests at once, of which the last one closes. As at a restart of the server's, an answer before it may say that it
-        is the last; the client then asks for the rest anew."""
-        one = "GET /runaway?leak=1&send=1 HTTP/1.1\r\nHost: x\r\n%s\r\n"
+        is the last; the client then asks for the rest anew. Most of the time an answer's head is out, and its end is not."""
+        one = "GET /runaway?leak=1&begin&sleep=20&send=1 HTTP/1.1\r\nHost: x\r\n%s\r\n"
         while True:
             with socket.create_connection((self.host, self.port), timeout=60) as connection:
                 connection.sendall((one % "" * 2 + one % "Connection: close\r\n").encode())
@@ -110,7 +110,7 @@ class Load:
 
     def all(self):
         clients = {"kept": self.kept(), "idle": self.kept(0.4), "posts": self.kept(0.05, b"x" * 5000), "fresh": self.fresh(), "slow": self.slow(),
-                   "pipelined": self.pipelined()}
+                   **{f"pipelined {i}": self.pipelined() for i in range(8)}}
         threads = [threading.Thread(target=self.run, args=each) for each in clients.items()] + [threading.Thread(target=self.watch)]
         for thread in threads:
             thread.start()

@@ -286,6 +286,7 @@ void end_world(void)
         struct record rec = {.slot = (uint16_t)i, .extra = 1};
         if (atomic_load(&me->objects[i].where) == HOME && me->objects[i].reap == NONE) heap_free(&rec);
     }
+    while (me->charged_depth) do_uncharge(&(struct record){0}); /* one thread ends all worlds */
 }
 
 /* --- to another parent ----------------------------------------------------------------------- */
