@@ -48,10 +48,10 @@ static size_t held_by(const struct reap *reap)
     return bytes + (keeps ? reap_child_size(reap) : 0);
 }
 
-/* The parts of a shared reap need not have held the most at the same time: so that sum is an upper bound. */
-static size_t peak_of(const struct reap *reap)
+/* At least `held`. The peaks of a shared reap's parts need not be of one time: their sum is a bound. */
+static size_t peak_of(const struct reap *reap, size_t held)
 {
-    size_t peak = reap->peak, held = held_by(reap);
+    size_t peak = reap->peak;
     if (UNLIKELY(reap_is_shared(reap))) {
         peak += reap_shared_held_in_parts(reap);
         for (const struct reap *part = reap_next_part(reap); part; part = reap_next_part(part))
@@ -63,7 +63,7 @@ static size_t peak_of(const struct reap *reap)
 size_t reapPeakBytes(void **handle)
 {
     HELD struct reap *reap = reap_hold(handle, "reapPeakBytes");
-    return peak_of(reap);
+    return peak_of(reap, held_by(reap));
 }
 
 void reap_stats_of(const struct reap *reap, struct reap_stats *stats)
@@ -75,7 +75,7 @@ void reap_stats_of(const struct reap *reap, struct reap_stats *stats)
         for (chunk = reap_spares(part); is_spare(chunk); chunk = chunk->next) stats->chunks++;
     }
     stats->chunks += atomic_load_explicit(&reap->below.cached, memory_order_relaxed) != NULL;
-    stats->peak_chunk_bytes = peak_of(reap);
+    stats->peak_chunk_bytes = peak_of(reap, stats->chunk_bytes);
 }
 
 int reapStats(void **handle, struct reap_stats *stats)
