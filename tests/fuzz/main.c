@@ -215,13 +215,18 @@ static pid_t start(int program, int page, int err, bool all, bool print)
     _exit(127);
 }
 
-/* Waits for a child as long as a run may take: with no time at all it has not ended, however quick it was. */
-static bool wait_for(pid_t pid, int *status, double seconds)
+/* Waits for a child as long as it comes to another record within the limit, however slow the machine is. With
+ * no time at all it has not ended, however quick it was. */
+static bool wait_for(pid_t pid, int *status, const _Atomic(uint32_t) *progress)
 {
-    double end = now() + seconds;
+    uint32_t seen = *progress;
+    double seconds = ask.limit, end = now() + seconds;
     struct timespec nap = {0, 1000000};
     for (;;) {
         if (seconds > 0 && waitpid(pid, status, WNOHANG) == pid) return true;
+        uint32_t at = *progress;
+        if (at != seen) end = now() + seconds;
+        seen = at;
         if (now() > end || stopped) break;
         nanosleep(&nap, NULL);
         if (nap.tv_nsec < 20000000) nap.tv_nsec += nap.tv_nsec / 4;
@@ -254,6 +259,7 @@ static bool says_what_it_should(const char *said)
 static bool is_well_afterwards(pid_t pid, int err)
 {
     int status = 1;
+    const _Atomic(uint32_t) none = 0;
     char number[20];
     snprintf(number, sizeof number, "%d", (int)pid);
     pid_t other = fork();
@@ -263,7 +269,7 @@ static bool is_well_afterwards(pid_t pid, int err)
         execl("/bin/sh", "sh", "-c", ask.after, "sh", number, NULL);
         _exit(127);
     }
-    return wait_for(other, &status, ask.limit) && status == 0;
+    return wait_for(other, &status, &none) && status == 0;
 }
 
 static void run(const struct program *program, bool all, bool print, struct result *result)
@@ -273,8 +279,9 @@ static void run(const struct program *program, bool all, bool print, struct resu
     hand_over(file, program);
     if (ftruncate(page, 4096) != 0) die("ftruncate");
     pid_t pid = start(file, page, err, all, print);
-    bool ended = wait_for(pid, &status, ask.limit);
     _Atomic(uint32_t) *progress = mmap(NULL, 4096, PROT_READ, MAP_SHARED, page, 0);
+    if (progress == MAP_FAILED) die("mmap");
+    bool ended = wait_for(pid, &status, progress);
     *result = (struct result){.bad = !ended || status != 0, .at = *progress};
     bool is_well = result->bad || !ask.after || is_well_afterwards(pid, err);
     ssize_t n = pread(err, said, sizeof said - 1, 0);
