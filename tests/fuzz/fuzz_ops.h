@@ -60,6 +60,8 @@ void recall_all(void);
 
 /* Ends what is not ended yet; in tree.c. */
 void end_world(void);
+/* What the thread has charged for the world. */
+void take_charges_back(void);
 void begin_node(struct node *node);
 /* Ends a reap of the model, or clears it; in tree.c. */
 void end_reap(int reap, bool destroys);

@@ -100,7 +100,7 @@ static void run_world(struct world *world)
         if (fuzz_threaded) answer_call();
     }
     while (me->entered_depth) do_leave(&(struct record){0});
-    while (me->charged_depth) do_uncharge(&(struct record){0});
+    take_charges_back();
 }
 
 static void *thread(void *world)

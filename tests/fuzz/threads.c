@@ -576,5 +576,6 @@ void threads_end(struct world *worlds)
               children_of(0));
         me->nodes[0].is_public = false;
         end_reap(0, true);
+        take_charges_back();
     }
 }

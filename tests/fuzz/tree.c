@@ -286,7 +286,7 @@ void end_world(void)
         struct record rec = {.slot = (uint16_t)i, .extra = 1};
         if (atomic_load(&me->objects[i].where) == HOME && me->objects[i].reap == NONE) heap_free(&rec);
     }
-    while (me->charged_depth) do_uncharge(&(struct record){0}); /* one thread ends all worlds */
+    take_charges_back(); /* one thread ends all worlds */
 }
 
 /* --- to another parent ----------------------------------------------------------------------- */
@@ -431,4 +431,9 @@ void do_uncharge(const struct record *rec)
     me->charged_depth--;
     reapUncharge();
     check_charged();
+}
+
+void take_charges_back(void)
+{
+    while (me->charged_depth) do_uncharge(&(struct record){0});
 }
