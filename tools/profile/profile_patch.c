@@ -222,21 +222,21 @@ bool profile_patch(bool on)
     return done;
 }
 
-static int count_objects(struct dl_phdr_info *info, size_t size, void *count)
+static int copy_info(struct dl_phdr_info *info, size_t size, void *to)
 {
     (void)size;
-    *(unsigned long long *)count = info->dlpi_adds;
+    *(struct dl_phdr_info *)to = *info;
     return 1;
 }
 
-void profile_patch_new(void)
+uint64_t profile_patch_new(void)
 {
-    unsigned long long count = 0;
-    if (!is_on) return;
-    if (pthread_mutex_trylock(&mutex) != 0) return;
-    dl_iterate_phdr(count_objects, &count);
-    if (is_on && (count != seen || is_partial)) patch_all();
+    struct dl_phdr_info info;
+    if (!is_on || pthread_mutex_trylock(&mutex) != 0) return 0;
+    dl_iterate_phdr(copy_info, &info);
+    if (is_on && (info.dlpi_adds != seen || is_partial)) patch_all();
     pthread_mutex_unlock(&mutex);
+    return info.dlpi_adds << 32 | (uint32_t)info.dlpi_subs;
 }
 
 void profile_patch_lock(void) { pthread_mutex_lock(&mutex); }

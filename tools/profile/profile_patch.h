@@ -22,6 +22,7 @@
 #define PROFILE_PATCH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "profile_sample.h"
 
@@ -29,8 +30,9 @@
  * written. */
 bool profile_patch(bool on);
 
-/* The same for objects that were loaded since, while the profile is on. */
-void profile_patch_new(void);
+/* The same for objects that were loaded since, while the profile is on. Returns a number that the list of
+ * loaded objects has had never before its last change; 0: another thread is at work. */
+uint64_t profile_patch_new(void);
 
 /* Around a fork, also in the child: ld.so's lock on the list of objects, which is taken here, stays taken in
  * a child whose parent was in dl_iterate_phdr (glibc 2.36). */

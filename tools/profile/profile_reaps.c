@@ -54,6 +54,7 @@ static size_t window_of(size_t size)
 
 static void watch(struct reap_front *front, size_t bytes)
 {
+    if (profile_passes(bytes)) return;
     size_t before = profile_first_point(bytes);
     if (before >= bytes) return;
     size_t i = entry_of(front);

@@ -113,7 +113,7 @@ static void note(const void *object, size_t size, size_t window, size_t (*usable
     const char *name = in_reap ? reapName(&reap) : reapCharged ? reapCharged() : NULL;
     sample.name = in_reap && !name ? "" : name;
     sample.reap = in_reap ? reap : NULL;
-    uint64_t number = profile_table_add(&sample);
+    uint64_t number = profile_table_add(&sample, profile_patch_new());
     if (number && in_reap && reapOnDestroy(&reap, ended_with_reap, (void *)(uintptr_t)number) != 0)
         profile_table_end(number);
 }
@@ -123,7 +123,6 @@ void profile_note(const void *object, size_t size, size_t window, size_t (*usabl
     if (!object || profile_busy) return;
     struct own_work work = begin_own_work();
     note(object, size, window, usable);
-    profile_patch_new();
     end_own_work(work);
 }
 

@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unwind.h>
 
-#include "profile_own.h"
 #include "profile_probe.h"
+#include "profile_unwind.h"
 
 struct sample {
     const void *object, *reap;
@@ -124,24 +123,6 @@ static uint32_t find_stack(void *const *frames, unsigned depth, unsigned name)
     return *head = i;
 }
 
-struct walk {
-    void *frames[PROFILE_DEPTH];
-    unsigned depth;
-};
-
-/* The frames of this library are left out. */
-static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *to)
-{
-    struct walk *walk = to;
-    uintptr_t at = _Unwind_GetIP(context);
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of code
-    void *frame = (void *)at;
-    if (walk->depth == 0 && profile_is_own(frame)) return _URC_NO_REASON;
-    if (at == 0 || walk->depth == PROFILE_DEPTH) return _URC_END_OF_STACK;
-    walk->frames[walk->depth++] = frame;
-    return _URC_NO_REASON;
-}
-
 static void count(struct profile_sum *to, const struct profile_sum *sum, double sign)
 {
     to->objects += sign * sum->objects;
@@ -190,12 +171,12 @@ static uint32_t take_sample(void)
 }
 
 /* A sample that is still there at this address was freed by a call that the profile did not see. */
-static uint64_t add(const struct profile_object *object, const struct walk *walk)
+static uint64_t add(const struct profile_object *object, void *const *frames, unsigned depth)
 {
     uint32_t *old = find_sample(object->address);
     if (*old) unlink_sample(old);
     table->figures.samples++;
-    uint32_t stack = find_stack(walk->frames, walk->depth, find_name(object->name, !object->reap));
+    uint32_t stack = find_stack(frames, depth, find_name(object->name, !object->reap));
     uint32_t i = stack ? take_sample() : 0;
     if (!i) {
         table->figures.lost++;
@@ -216,12 +197,12 @@ static uint64_t add(const struct profile_object *object, const struct walk *walk
     return sample->number;
 }
 
-uint64_t profile_table_add(const struct profile_object *object)
+uint64_t profile_table_add(const struct profile_object *object, uint64_t loads)
 {
-    struct walk walk = {.depth = 0};
-    _Unwind_Backtrace(step, &walk);
+    void *frames[PROFILE_DEPTH];
+    unsigned depth = profile_unwind(frames, PROFILE_DEPTH, loads);
     profile_table_lock();
-    uint64_t number = runs ? add(object, &walk) : 0;
+    uint64_t number = runs ? add(object, frames, depth) : 0;
     profile_table_unlock();
     if (number) profile_probe_alloc(object);
     return number;

@@ -83,9 +83,9 @@ static inline double profile_table_scale(const struct profile_object *object)
     return -1 / expm1(-(double)object->window / (double)object->period);
 }
 
-/* Adds a sample, with the stack of the caller. Returns its number, which is never used again; 0: it is not
- * there. */
-uint64_t profile_table_add(const struct profile_object *object);
+/* Adds a sample, with the stack of the caller (loads: see profile_unwind). Returns its number, which is never
+ * used again; 0: it is not there. */
+uint64_t profile_table_add(const struct profile_object *object, uint64_t loads);
 
 /* Takes a sample away, by its object or by its number. The first call returns its number, or 0. */
 uint64_t profile_table_remove(const void *object);
