@@ -32,4 +32,10 @@ static void write_line(char *line, size_t size, const char *call, const void *po
     apr_snprintf(line + n, size - (size_t)n, "reap: %s(0x%pp): %s", call, pointer, what);
 }
 
+void pool_tell_dead(apr_pool_t *pool, const char *call)
+{
+    pool_call = call;
+    (void)reapParent(&pool->reap);
+}
+
 void pool_tell_misuse(void) { reapOnMisuse(write_line); }

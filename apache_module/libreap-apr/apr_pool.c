@@ -40,16 +40,20 @@ static void pool_free(apr_pool_t *pool)
     if (pool->parent) {
         pool_tree_end(pool);
     } else {
-        pool->reap = (void *)&pool_dead_reap;
+        pool_set_dead(pool);
         hoard_free(pool);
     }
 }
 
-/* Frees a new pool for which there is no reap, or no memory at all. */
+/* Frees a new pool for which there is no reap, or no memory at all. The abort function may leave by longjmp.
+ */
 static __attribute__((noinline, cold)) apr_status_t refuse(apr_pool_t **newpool, apr_abortfunc_t abort_fn)
 {
-    if (*newpool) pool_free(*newpool);
-    *newpool = pool_exhausted(abort_fn);
+    apr_pool_t *pool = *newpool;
+
+    *newpool = NULL;
+    if (pool) pool_free(pool);
+    pool_exhausted(abort_fn);
     return APR_ENOMEM;
 }
 
@@ -82,6 +86,7 @@ create_slow(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn, 
 {
     *newpool = NULL;
     if (!parent && !allocator) return APR_ENOPOOL; /* APR is not initialized */
+    if (parent) pool_check(parent, "apr_pool_create_ex");
     if (must_ask() && !atomic_exchange(&asked_for_purging, true)) hoard_purge_when_idle();
     return pool_new(newpool, parent, abort_fn, allocator);
 }
@@ -107,15 +112,15 @@ apr_status_t apr_pool_create_ex(apr_pool_t **newpool, apr_pool_t *parent, apr_ab
 static apr_status_t pool_new_owner(apr_pool_t **newpool, apr_abortfunc_t abort_fn)
 {
     apr_allocator_t *allocator;
-    apr_status_t status;
 
     if (apr_allocator_create(&allocator) != APR_SUCCESS) return refuse(newpool, abort_fn);
-    status = pool_new(newpool, NULL, abort_fn, allocator);
-    if (status == APR_SUCCESS)
-        apr_allocator_owner_set(allocator, *newpool);
-    else
+    if (pool_new(newpool, NULL, NULL, allocator) != APR_SUCCESS) {
         apr_allocator_destroy(allocator);
-    return status;
+        return refuse(newpool, abort_fn);
+    }
+    (*newpool)->abort_fn = abort_fn;
+    apr_allocator_owner_set(allocator, *newpool);
+    return APR_SUCCESS;
 }
 
 apr_status_t apr_pool_create_unmanaged_ex(apr_pool_t **newpool, apr_abortfunc_t abort_fn,
@@ -267,13 +272,29 @@ void apr_pool_terminate(void)
 
 /* --- what a pool tells ----------------------------------------------------------------------- */
 
-void apr_pool_abort_set(apr_abortfunc_t abort_fn, apr_pool_t *pool) { pool->abort_fn = abort_fn; }
+void apr_pool_abort_set(apr_abortfunc_t abort_fn, apr_pool_t *pool)
+{
+    pool_check(pool, "apr_pool_abort_set");
+    pool->abort_fn = abort_fn;
+}
 
-apr_abortfunc_t apr_pool_abort_get(apr_pool_t *pool) { return pool->abort_fn; }
+apr_abortfunc_t apr_pool_abort_get(apr_pool_t *pool)
+{
+    pool_check(pool, "apr_pool_abort_get");
+    return pool->abort_fn;
+}
 
-apr_pool_t *apr_pool_parent_get(apr_pool_t *pool) { return pool->parent; }
+apr_pool_t *apr_pool_parent_get(apr_pool_t *pool)
+{
+    pool_check(pool, "apr_pool_parent_get");
+    return pool->parent;
+}
 
-apr_allocator_t *apr_pool_allocator_get(apr_pool_t *pool) { return pool->allocator; }
+apr_allocator_t *apr_pool_allocator_get(apr_pool_t *pool)
+{
+    pool_check(pool, "apr_pool_allocator_get");
+    return pool->allocator;
+}
 
 /* NULL stands above all pools, and every pool above itself. */
 int apr_pool_is_ancestor(apr_pool_t *a, apr_pool_t *b)

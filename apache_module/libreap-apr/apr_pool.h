@@ -67,14 +67,16 @@ struct cleanup {
 enum { OWN_CLEANUPS = 16 /* records in a pool, as most pools need */ };
 
 struct apr_pool_t {
-    /* In a new pool all before abort_fn is zero, and then it gets its reap. In memory that was freed hoard
-     * has the first word: so it is one that a call for a dead pool does not read before its line is written.
-     */
-    struct cleanup *spare_cleanups;
+    /* In memory that was freed hoard has the first word: so it is one that a call for a dead pool does not
+     * use before its line is written. */
+    apr_abortfunc_t abort_fn; /* called when there is no memory; may be NULL */
+
+    /* In a new pool all from here to the allocator is zero, and then it gets its reap. */
     void *reap;                           /* at a place that no reap has: reapCreate looks twice at others */
     apr_pool_t *child;                    /* the newest; guarded by this pool's own lock */
     struct cleanup *cleanups;             /* last registered first */
     struct cleanup *pre_cleanups;         /* the same; these run before the children go */
+    struct cleanup *spare_cleanups;       /* a dead pool has none, and none to carve */
     struct cleanup_block *cleanup_blocks; /* records beyond the pool's own */
     struct subprocess *subprocesses;
     apr_hash_t *user_data;     /* in the reap; NULL until something is set */
@@ -83,7 +85,6 @@ struct apr_pool_t {
     uint8_t carved_cleanups;   /* of its own: the first ones, in use or spare */
     bool ending;
 
-    apr_abortfunc_t abort_fn; /* called when there is no memory; may be NULL */
     apr_allocator_t *allocator;
 
     apr_pool_t *parent;
@@ -96,7 +97,7 @@ struct apr_pool_t {
 /* Begins a pool that is in no list yet, but for its reap and parent. */
 static inline void pool_begin(apr_pool_t *pool, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
 {
-    memset(pool, 0, offsetof(apr_pool_t, abort_fn));
+    memset(&pool->reap, 0, offsetof(apr_pool_t, allocator) - offsetof(apr_pool_t, reap));
     pool->abort_fn = abort_fn;
     pool->allocator = allocator;
 }
@@ -117,6 +118,23 @@ struct apr_allocator_t {
 
 /* The pool above all others; NULL before apr_pool_initialize. */
 apr_pool_t *pool_global(void);
+
+/* The front of a pool that was destroyed: no handle of a reap, so that calls for it end with a line. */
+extern const struct reap_front pool_dead_reap;
+
+static inline void pool_set_dead(apr_pool_t *pool)
+{
+    pool->reap = (void *)&pool_dead_reap;
+    pool->spare_cleanups = NULL;
+    pool->carved_cleanups = OWN_CLEANUPS;
+}
+
+/* For calls of APR's that make none of reap.h: writes the line, if the pool is dead. */
+void pool_tell_dead(apr_pool_t *pool, const char *call) __attribute__((cold));
+static inline void pool_check(apr_pool_t *pool, const char *call)
+{
+    if (__builtin_expect(pool->reap == &pool_dead_reap, 0)) pool_tell_dead(pool, call);
+}
 
 /* --- apr_pool_alloc.c ------------------------------------------------------------------------ */
 

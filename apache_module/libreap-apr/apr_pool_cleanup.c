@@ -54,8 +54,10 @@ static inline void fill(struct cleanup **list, struct cleanup *cleanup, const vo
 static __attribute__((noinline)) void push_slow(apr_pool_t *pool, struct cleanup **list, const void *data,
                                                 cleanup_fn *plain, cleanup_fn *child)
 {
-    struct cleanup *cleanup = take_of_block(pool);
+    struct cleanup *cleanup;
 
+    pool_check(pool, child ? "apr_pool_cleanup_register" : "apr_pool_pre_cleanup_register");
+    cleanup = take_of_block(pool);
     if (cleanup) fill(list, cleanup, data, plain, child);
 }
 
@@ -117,7 +119,10 @@ static bool drop(apr_pool_t *pool, struct cleanup **place)
 {
     struct cleanup *cleanup = *place;
 
-    if (!cleanup) return false;
+    if (!cleanup) {
+        pool_check(pool, "apr_pool_cleanup_kill");
+        return false;
+    }
     *place = cleanup->next;
     spare(pool, cleanup);
     return true;
@@ -138,8 +143,11 @@ void apr_pool_cleanup_kill(apr_pool_t *pool, const void *data, cleanup_fn *plain
 
 void apr_pool_child_cleanup_set(apr_pool_t *pool, const void *data, cleanup_fn *plain, cleanup_fn *child)
 {
-    struct cleanup *cleanup = pool ? *find(&pool->cleanups, data, plain) : NULL;
+    struct cleanup *cleanup;
 
+    if (!pool) return;
+    pool_check(pool, "apr_pool_child_cleanup_set");
+    cleanup = *find(&pool->cleanups, data, plain);
     if (cleanup) cleanup->child = child;
 }
 

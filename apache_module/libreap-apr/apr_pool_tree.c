@@ -7,7 +7,8 @@
 
 enum { SPINS = 100 };
 
-const struct reap_front pool_dead_reap;
+/* At a place that no reap has: elsewhere reapMalloc would read what a reap has behind its front. */
+_Alignas(256) const struct reap_front pool_dead_reap;
 
 struct pool_list_lock pool_locks[POOL_LOCKS];
 

@@ -32,9 +32,6 @@ struct pool_list_lock {
 };
 extern struct pool_list_lock pool_locks[POOL_LOCKS];
 
-/* The front of a pool that was destroyed: no handle of a reap, so that calls for it end with a line. */
-extern const struct reap_front pool_dead_reap;
-
 /* Has fork take the locks of the lists, so that a child finds them free. Called once. */
 void pool_tree_prepare_for_fork(void);
 
@@ -99,7 +96,7 @@ static inline void pool_tree_end_locked(struct pool_list_lock *lock, apr_pool_t 
 {
     pool_unlink(pool);
     pool->parent = NULL;
-    pool->reap = (void *)&pool_dead_reap;
+    pool_set_dead(pool);
     if (__builtin_expect(lock->number == POOL_SHELF, 0)) {
         pool_unlock(lock);
         hoard_free(pool);

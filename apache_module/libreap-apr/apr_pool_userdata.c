@@ -4,6 +4,7 @@
 
 static apr_hash_t *table(apr_pool_t *pool)
 {
+    pool_check(pool, "apr_pool_userdata_set");
     if (!pool->user_data) pool->user_data = apr_hash_make(pool);
     return pool->user_data;
 }
@@ -31,6 +32,7 @@ apr_status_t apr_pool_userdata_set(const void *data, const char *key, apr_status
 
 apr_status_t apr_pool_userdata_get(void **data, const char *key, apr_pool_t *pool)
 {
+    pool_check(pool, "apr_pool_userdata_get");
     *data = pool->user_data ? apr_hash_get(pool->user_data, key, APR_HASH_KEY_STRING) : NULL;
     return APR_SUCCESS;
 }

@@ -180,6 +180,8 @@ void lock_give_on(struct lock *lock)
 
 __thread unsigned lock_depth;
 
+bool lock_forks_alone;
+
 void lock_for_fork(struct lock *lock)
 {
     if (lock_is_for_one_thread()) return;

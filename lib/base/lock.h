@@ -195,8 +195,11 @@ static inline void lock_give(struct lock *lock)
 /* Around fork: lock_for_fork on each lock in order of rank. Afterwards the parent calls lock_after_fork on
  * each lock, and the child lock_reset, also on locks that other threads of the parent held. In a process of
  * one thread no lock is taken, and none that is free is written to: the page of each would then be the
- * parent's and each child's own. */
-static inline bool lock_is_for_one_thread(void) { return __libc_single_threaded; }
+ * parent's and each child's own. But a handler that a program has registered before the library runs after
+ * the library's, and may start a thread. So the first fork takes locks: it shows whether there is such one.
+ */
+extern HIDDEN bool lock_forks_alone; /* in a fork before this one no handler has started a thread */
+static inline bool lock_is_for_one_thread(void) { return __libc_single_threaded && lock_forks_alone; }
 void lock_for_fork(struct lock *lock);
 void lock_after_fork(struct lock *lock);
 void lock_reset(struct lock *lock);

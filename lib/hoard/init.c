@@ -80,6 +80,7 @@ static void fork_parent(void)
     heap_fork_parent();
     streams_fork_parent();
     if (reap_hooks != NULL) reap_hooks->fork_parent();
+    if (UNLIKELY(!lock_forks_alone)) lock_forks_alone = __libc_single_threaded;
 }
 
 /* This handler runs only if start_late had registered it, and start_all was done by then. */

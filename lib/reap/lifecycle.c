@@ -356,13 +356,22 @@ static ALWAYS_INLINE bool is_bumped(const struct reap *reap, size_t size)
     return (more | reap_region_more(reap)) == 0 && reap->peak == size;
 }
 
-/* Does the same with such a reap, under one lock, and keeps it as the list's cached one, if it may. False:
- * the list is locked, and nothing has changed. */
-static ALWAYS_INLINE bool end_bumped(struct reap_list *list, struct reap *reap, size_t size, bool may_stay,
-                                     void **handle)
+/* Does the same with such a reap, under one lock, after its vote if it has a parent, and keeps it as the
+ * list's cached one, if it has the next child's size. any_vote: also if its vote leaves the step. False: that
+ * is not so, or the list is locked, and nothing has changed. */
+static ALWAYS_INLINE bool end_bumped(struct reap_list *list, struct reap *parent, struct reap *reap,
+                                     size_t size, bool any_vote, void **handle)
 {
     ASSERT_SOUND(reap);
     if (!reap_tree_try_lock(list)) return false;
+    if (parent && UNLIKELY(!reap_region_vote(reap, parent))) {
+        if (!any_vote) {
+            reap_tree_unlock_below(list);
+            return false;
+        }
+        reap_region_learn(reap);
+    }
+    bool may_stay = !any_vote || size == reap_child_size(parent);
     *handle = NULL;
     reap_tree_unlink(list, reap);
     reap_region_restart(reap, size);
@@ -380,7 +389,7 @@ static ALWAYS_INLINE bool end_root(struct reap *reap, void **handle)
     if (!is_bumped(reap, REAP_FIRST_SIZE)) return false;
     reap_kept_root = (uint8_t)(number + 1);
     atomic_store_explicit(&reap->below.votes, 0, memory_order_relaxed);
-    return end_bumped(&reap_roots[number].list, reap, REAP_FIRST_SIZE, true, handle);
+    return end_bumped(&reap_roots[number].list, NULL, reap, REAP_FIRST_SIZE, false, handle);
 }
 
 /* Does so with a root, and with a child of at most a root's size whose vote leaves its parent's step. */
@@ -392,7 +401,7 @@ static ALWAYS_INLINE bool end_small(struct reap *reap, void **handle)
     size_t size = reap_first_chunk(reap)->size;
     if (UNLIKELY(size != REAP_SMALL_SIZE && size != REAP_FIRST_SIZE)) return false;
     if (UNLIKELY(!reap_tree_may_keep(parent)) || !is_bumped(reap, size)) return false;
-    return reap_region_vote(reap, parent) && end_bumped(&parent->below, reap, size, true, handle);
+    return end_bumped(&parent->below, parent, reap, size, false, handle);
 }
 
 /* Does so with any reap without flags, which may keep a child, and votes. */
@@ -403,8 +412,7 @@ static bool end_keeping(struct reap *reap, void **handle)
     if (!parent) return end_root(reap, handle);
     size_t size = reap_first_chunk(reap)->size;
     if (!reap_tree_may_keep(parent) || !is_bumped(reap, size)) return false;
-    if (!reap_region_vote(reap, parent)) reap_region_learn(reap);
-    return end_bumped(&parent->below, reap, size, size == reap_child_size(parent), handle);
+    return end_bumped(&parent->below, parent, reap, size, true, handle);
 }
 
 /* Calls the latest function that was registered at this depth of marks or deeper. False: there is none. */

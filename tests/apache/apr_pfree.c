@@ -8,6 +8,8 @@
 
 #include <apr_allocator.h>
 #include <apr_strings.h>
+#include <setjmp.h>
+#include <sys/resource.h>
 
 #include "apr_expect.h" /* reap.h is weak, as apr_reap.h comes first */
 
@@ -140,6 +142,7 @@ static void misuse_freed(const char *kind, apr_pool_t *parent)
     for (int i = 0; i < n; i++) apr_pool_destroy(pools[i]);
     if (!strcmp(kind, "root-text")) apr_pstrdup(pools[0], "text");
     if (!strcmp(kind, "root-clear")) apr_pool_clear(pools[0]);
+    if (!strcmp(kind, "root-register")) apr_pool_cleanup_register(pools[0], NULL, count_end, count_end);
     apr_pool_destroy(pools[n - 1]);
 }
 
@@ -160,6 +163,15 @@ static void misuse(const char *kind, apr_pool_t *pool, apr_pool_t *other)
     if (!strcmp(kind, "gone")) apr_pool_destroy(pool);
     if (!strcmp(kind, "gone-clear")) apr_pool_clear(pool);
     if (!strcmp(kind, "gone-tag")) apr_pool_tag(pool, "tag");
+    if (!strcmp(kind, "gone-create")) apr_pool_create(&other, pool);
+    if (!strcmp(kind, "gone-abort")) apr_pool_abort_set(NULL, pool);
+    if (!strcmp(kind, "gone-allocator")) apr_pool_allocator_get(pool);
+    if (!strcmp(kind, "gone-register")) apr_pool_cleanup_register(pool, NULL, count_end, count_end);
+    if (!strcmp(kind, "gone-pre")) apr_pool_pre_cleanup_register(pool, NULL, count_end);
+    if (!strcmp(kind, "gone-kill")) apr_pool_cleanup_kill(pool, NULL, count_end);
+    if (!strcmp(kind, "gone-set")) apr_pool_child_cleanup_set(pool, NULL, count_end, count_end);
+    if (!strcmp(kind, "gone-data")) apr_pool_userdata_setn("value", "key", NULL, pool);
+    if (!strcmp(kind, "gone-get")) apr_pool_userdata_get((void **)&object, "key", pool);
     if (!strncmp(kind, "root", 4) || !strcmp(kind, "many")) misuse_freed(kind, other);
     if (!strcmp(kind, "direct")) apr_pfree(pool, object), reapFree(apr_pool_reap(pool), object);
     printf("not caught\n");
@@ -191,6 +203,30 @@ static void limited(apr_pool_t *parent)
     expect(!apr_palloc(pool, 200000) && aborts == 1, "past the limit the pool's abort function is called");
     expect(!apr_palloc(child, 200000) && aborts == 2, "and in a pool below");
     expect(!reapMalloc(&own, 20000) && aborts == 2, "and not for a reap of one's own");
+    apr_pool_destroy(pool);
+}
+
+static jmp_buf out;
+
+static int leave(int status) { longjmp(out, status); }
+
+/* There is a dead pool for the next one, and no memory for its reap. */
+static void left_by_its_abort(apr_pool_t *parent)
+{
+    static apr_pool_t *pool, *child;
+    struct rlimit all, none = {.rlim_cur = 1};
+    void *own = NULL;
+    apr_pool_create_ex(&pool, parent, leave, NULL);
+    apr_pool_create(&child, pool);
+    apr_pool_destroy(child);
+    getrlimit(RLIMIT_AS, &all);
+    none.rlim_max = all.rlim_max;
+    setrlimit(RLIMIT_AS, &none);
+    do reapCreate(&own, apr_pool_reap(pool));
+    while (own);
+    if (setjmp(out) == 0) expect(apr_pool_create(&child, pool) == -1, "the abort function leaves");
+    expect(child == NULL, "then there is no pool");
+    setrlimit(RLIMIT_AS, &all);
     apr_pool_destroy(pool);
 }
 
@@ -236,6 +272,7 @@ int main(int argc, char **argv)
     reap_of(pool);
     late_child(pool);
     limited(other);
+    left_by_its_abort(other);
     lists_of_nodes(apr_pool_allocator_get(pool));
     apr_terminate();
     puts("reaps");

@@ -32,9 +32,19 @@ destroyed apr_pfree not a live
 gone apr_pool_destroy not a live
 gone-clear apr_pool_clear not a live
 gone-tag apr_pool_tag not a live
+gone-create apr_pool_create_ex not a live
+gone-abort apr_pool_abort_set not a live
+gone-allocator apr_pool_allocator_get not a live
+gone-register apr_pool_cleanup_register not a live
+gone-pre apr_pool_pre_cleanup_register not a live
+gone-kill apr_pool_cleanup_kill not a live
+gone-set apr_pool_child_cleanup_set not a live
+gone-data apr_pool_userdata_set not a live
+gone-get apr_pool_userdata_get not a live
 many apr_pool_destroy not a live
 root apr_pool_destroy not a live
 root-clear apr_pool_clear not a live
+root-register apr_pool_cleanup_register not a live
 root-text reapMalloc not a live
 direct reapFree freed twice
 END

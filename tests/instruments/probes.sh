@@ -27,6 +27,14 @@ in_gdb() {
     ! grep -E 'Could not (trace|attach)|ptrace: ' "$tmp/gdb" || { echo "skipped: gdb may not trace here: $what in gdb"; return 1; }
 }
 
+# print_at PROBE FORMAT: gdb's commands that print a probe's name and arguments, whenever it is passed.
+print_at() {
+    printf 'break -probe-stap %s\ncommands\nsilent\nprintf "%s %s\\n"' "$1" "${1#*:}" "$2"
+    # shellcheck disable=SC2016  # a name of gdb's
+    seq -s '' -f ', $_probe_arg%g' 0 "$(echo "$2" | wc -w | xargs expr -1 +)"
+    printf 'continue\nend\n'
+}
+
 # misuses twice: the one misuse, seen from outside, and nothing on the fast path.
 if in_gdb reap:misuse -ex "set environment LD_PRELOAD $build/.libs/libreap-malloc.so" \
     -ex 'set startup-with-shell off' -ex 'set breakpoint pending on' -ex 'break -probe-stap reap:misuse' \
@@ -50,24 +58,9 @@ if [ -e "$profile" ]; then
 set exec-wrapper env LD_PRELOAD="$build/.libs/libreap-malloc.so $profile" REAP_PROFILE=$tmp/at-exit REAP_PROFILE_BYTES=65536
 tbreak use_freed
 run freed <$tmp/lines
-break -probe-stap otel_memory:alloc
-commands
-silent
-printf "alloc %p %lu %lu\\n", \$_probe_arg0, \$_probe_arg1, \$_probe_arg2
-continue
-end
-break -probe-stap otel_memory:free
-commands
-silent
-printf "free %p\\n", \$_probe_arg0
-continue
-end
-break -probe-stap reap:sampled
-commands
-silent
-printf "sampled %p %lu %s\\n", \$_probe_arg0, \$_probe_arg1, \$_probe_arg2
-continue
-end
+$(print_at otel_memory:alloc '%p %lu %lu')
+$(print_at otel_memory:free %p)
+$(print_at reap:sampled '%p %lu %s')
 tbreak exit
 continue
 delete

@@ -106,11 +106,12 @@ TEST(every_sleeper_is_woken, .times = WAYS)
 
 /* A fork waits for who holds a lock. Where there is one thread it takes none, and whatever it reads stays as
  * it is. */
-TEST(fork_takes_locks_where_there_are_threads, .times = 2)
+TEST(fork_takes_locks_where_there_are_threads, .times = 3)
 {
     static struct gate gate = GATE_OF_RANK(RANK_TRANSIT, LOCK_GATE);
-    bool threads = _i == 0;
-    __libc_single_threaded = !threads;
+    bool threads = _i < 2;
+    __libc_single_threaded = _i > 0;
+    lock_forks_alone = _i != 1; /* with 1 nothing is known yet of the program's handlers */
     for (unsigned child = 0; child < 2; child++) {
         lock_for_fork(&lock);
         gate_close_for_fork(&gate);
@@ -120,7 +121,7 @@ TEST(fork_takes_locks_where_there_are_threads, .times = 2)
         __libc_single_threaded = false; /* a handler of the program makes a thread */
         (child ? lock_reset : lock_after_fork)(&lock);
         (child ? gate_reset : gate_open_after_fork)(&gate);
-        __libc_single_threaded = !threads;
+        __libc_single_threaded = _i > 0;
         ck_assert_uint_eq(atomic_load(&lock.state) + atomic_load(&gate.closed) + lock_held(), 0);
     }
     ck_assert(lock_try(&lock));

@@ -3,6 +3,7 @@
  * pthread_atfork is wrapped here, to stop before and behind it. */
 #include "support/check_backend.h"
 
+#include "heap/heap_table.h"
 #include "hoard/init.h"
 
 #include <semaphore.h>
@@ -93,6 +94,46 @@ TEST(what_is_refused_is_registered_later, .times = PATHS)
     ck_assert_uint_eq(refusals, 0);
     ck_assert_uint_eq(registrations, 1);
     ck_assert_int_eq(registrations_in_child(), 1);
+}
+
+static _Atomic bool is_within;
+static pthread_t later;
+
+static void *be_within(void *unused)
+{
+    lock_take(&heap_table_lock);
+    is_within = true;
+    usleep(100000);
+    lock_give(&heap_table_lock);
+    return unused;
+}
+
+static void start_thread(void)
+{
+    pthread_create(&later, NULL, be_within, NULL);
+    for (int patience = 50; patience-- && !is_within;) usleep(1000);
+}
+
+/* It was registered before the library's handlers, and so runs after them. */
+TEST(a_fork_is_not_amid_the_thread_of_a_handler)
+{
+    int status;
+    __real_pthread_atfork(start_thread, NULL, NULL);
+    start(NULL);
+    pid_t pid = fork();
+    if (pid == 0) _exit(is_within);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    pthread_join(later, NULL);
+    ck_assert(is_within && !lock_forks_alone);
+}
+
+TEST(forks_without_such_a_handler_are_alone)
+{
+    start(NULL);
+    ck_assert(!lock_forks_alone);
+    ck_assert_int_eq(registrations_in_child(), 1);
+    ck_assert(lock_forks_alone);
 }
 
 TEST(a_refusal_does_not_start_it_twice)

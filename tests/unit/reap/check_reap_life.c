@@ -476,6 +476,21 @@ TEST(a_child_of_the_right_size_changes_nothing, .times = 2, .modes = ORDINARY)
     ck_assert_uint_eq(child_with(3), 8192);
 }
 
+/* Where another thread has the lock of its parent's list, all ways to end a child come one after the other.
+ */
+TEST(a_child_votes_once, .times = 2, .modes = ORDINARY)
+{
+    struct reap_list *list = &((struct reap *)reap)->below;
+    void *child;
+    needs(!apart_on, "objects lie apart");
+    reapCreate(&child, &reap);
+    uint8_t votes = list->votes, after = reap_region_votes_after(child, votes);
+    ck_assert_uint_ne(votes, after);
+    if (_i == 1) list->lock = 0U - 1; /* as a thread that a fork has left behind */
+    reapDestroy(&child);
+    ck_assert_uint_eq(list->votes, after);
+}
+
 /* A name that a small first chunk has no room for lies in another chunk, in which the next round begins. */
 TEST(a_long_name_outlives_clears_of_a_small_reap, .modes = ORDINARY)
 {
