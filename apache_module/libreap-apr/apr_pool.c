@@ -79,7 +79,11 @@ static inline bool must_ask(void)
     return !atomic_load_explicit(&asked_for_purging, memory_order_relaxed) && !__libc_single_threaded;
 }
 
-static void in_forked_child(void) { asked_for_purging = false; }
+/* A store would copy the page. */
+static void in_forked_child(void)
+{
+    if (asked_for_purging) asked_for_purging = false;
+}
 
 static __attribute__((noinline)) apr_status_t
 create_slow(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn, apr_allocator_t *allocator)
@@ -249,6 +253,10 @@ apr_status_t apr_pool_initialize(void)
 
     if (initialized++) return APR_SUCCESS;
     if (!before) {
+        if (!pool_tree_start()) {
+            initialized = 0;
+            return APR_ENOMEM;
+        }
         pool_tree_prepare_for_fork();
         pthread_atfork(NULL, NULL, in_forked_child);
         pool_tell_misuse();

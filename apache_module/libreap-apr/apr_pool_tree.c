@@ -10,7 +10,15 @@ enum { SPINS = 100 };
 /* At a place that no reap has: elsewhere reapMalloc would read what a reap has behind its front. */
 _Alignas(256) const struct reap_front pool_dead_reap;
 
-struct pool_list_lock pool_locks[POOL_LOCKS];
+struct pool_list_lock *pool_locks;
+
+bool pool_tree_start(void)
+{
+    _Static_assert(sizeof(apr_pool_t) >= POOL_LOCKS * sizeof *pool_locks, "they lie beside the first pools");
+    if (!pool_locks) pool_locks = hoard_aligned_alloc(64, sizeof(apr_pool_t));
+    if (pool_locks) memset(pool_locks, 0, sizeof(apr_pool_t));
+    return pool_locks != NULL;
+}
 
 static void lock(struct pool_list_lock *lock)
 {

@@ -10,6 +10,8 @@
  * Each lock has a shelf of dead pools, the structs alone, for the next children of its parents: a request's
  * pools go with it, and the next one has as many, mostly with a parent at the same address. Which ones there
  * are is not in their own memory, for a program may use a dead pool by mistake. A shelf has 7 of 640 bytes.
+ * The locks are a block of that size too: so they lie on the page of the first pools, to which a forked child
+ * writes in any case.
  *
  * What is inline here calls nothing but at its end, so that apr_pool_create_ex and apr_pool_destroy save no
  * registers.
@@ -23,14 +25,17 @@
 #include "apr_pool.h"
 #include "hoard.h"
 
-enum { POOL_LOCKS = 16, POOL_SHELF = 7 };
+enum { POOL_LOCKS = 8, POOL_SHELF = 7 };
 
 struct pool_list_lock {
     _Alignas(64) _Atomic unsigned held; /* a cache line each */
     unsigned number;                    /* of dead pools */
     apr_pool_t *dead[POOL_SHELF];
 };
-extern struct pool_list_lock pool_locks[POOL_LOCKS];
+extern struct pool_list_lock *pool_locks;
+
+/* Makes them, before the first pool. False: no memory. */
+bool pool_tree_start(void);
 
 /* Has fork take the locks of the lists, so that a child finds them free. Called once. */
 void pool_tree_prepare_for_fork(void);

@@ -37,6 +37,7 @@ enum {
     ARENA_SLOTS = ARENA / SUPERBLOCK,
     ARENA_SPAN_MAX = 8 * ARENA,                 /* bytes of the largest span */
     ARENA_STUBS = SUPERBLOCK / CLASS_WIDE_SIZE, /* for a slot: a wide superblock has no more blocks */
+    ARENA_CHUNKS_FROM = 8, /* a page of the map of chunks is for eight slots: so few chunks write to one */
 };
 
 /* Of a superblock that came to its heap partly used (false_sharing.h). A bit for each block, by its place. */
@@ -97,13 +98,13 @@ static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const vo
     return &arena->slots[((uintptr_t)pointer >> SUPERBLOCK_SHIFT) & (ARENA_SLOTS - 1)];
 }
 
-/* What slots are taken for: a superblock; a superblock of which much may never be touched; a large object,
- * and one that grows. */
-enum arena_use { ARENA_PLAIN, ARENA_SPARSE, ARENA_SPAN, ARENA_GROWS };
+/* What slots are taken for: a superblock; one of which much may never be touched; one of chunks, which is
+ * such a one, from slot ARENA_CHUNKS_FROM on if that is free; a large object, and one that grows. */
+enum arena_use { ARENA_PLAIN, ARENA_SPARSE, ARENA_CHUNKS, ARENA_SPAN, ARENA_GROWS };
 
-/* Takes n adjacent slots of one arena for a superblock, PLAIN or SPARSE. Returns the first slot's descriptor
- * with its kind and origin set; the further slots are SLOT_FREE. *clean: all of it reads as zero. NULL: no
- * memory, errno ENOMEM. */
+/* Takes n adjacent slots of one arena for a superblock, PLAIN, SPARSE or CHUNKS. Returns the first slot's
+ * descriptor with its kind and origin set; the further slots are SLOT_FREE. *clean: all reads as zero. NULL:
+ * no memory, errno ENOMEM. */
 struct superblock *arena_take(unsigned n, enum superblock_kind kind, enum arena_use use, bool *clean);
 
 /* The same for a large object, SPAN or GROWS: up to ARENA_SPAN_MAX, whose first slot is at a multiple of

@@ -28,6 +28,8 @@ static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
     return free;
 }
 
+static bool is_sparse(enum arena_use use) { return use == ARENA_SPARSE || use == ARENA_CHUNKS; }
+
 /* Returns true for a large object of which only parts may be touched. */
 static bool is_maybe_sparse(unsigned n, enum arena_use use)
 {
@@ -40,15 +42,17 @@ static bool is_maybe_sparse(unsigned n, enum arena_use use)
  * already, and suit both. */
 static bool suits(const struct arena *arena, enum arena_use use)
 {
-    return use == ARENA_SPARSE ? !arena->huge : !arena->sparse;
+    return is_sparse(use) ? !arena->huge : !arena->sparse;
 }
 
 /* Claims n free slots of the arena. Returns the first, or -1. */
-static int claim_run(struct arena *arena, unsigned n, unsigned alignment, enum arena_word word)
+static int claim_run(struct arena *arena, unsigned n, unsigned alignment, enum arena_word word,
+                     enum arena_use use)
 {
     uint64_t runs;
     while ((runs = runs_of(arena_free_in(arena, word), n, alignment)) != 0) {
-        unsigned first = (unsigned)__builtin_ctzll(runs);
+        uint64_t later = use == ARENA_CHUNKS ? runs & -((uint64_t)1 << ARENA_CHUNKS_FROM) : 0;
+        unsigned first = (unsigned)__builtin_ctzll(later != 0 ? later : runs);
         ASSERT(first + n <= ARENA_SLOTS && first % alignment == 0);
         if (arena_claim(arena, arena_slot_mask(first, n))) return (int)first;
     }
@@ -60,7 +64,7 @@ static struct run claim_in(enum arena_word word, unsigned n, unsigned alignment,
     struct run run = {NULL, -1};
     while (run.first < 0 && (run.arena = arena_next_with(word, run.arena)) != NULL)
         if (suits(run.arena, use) || word == ARENA_DIRTY)
-            run.first = claim_run(run.arena, n, alignment, word);
+            run.first = claim_run(run.arena, n, alignment, word, use);
     return run;
 }
 
@@ -71,7 +75,7 @@ static struct run claim_few(unsigned n, unsigned alignment, enum arena_use use)
     struct run run = {NULL, -1};
     if (atomic_load_explicit(&arenas.dirty_slots, memory_order_relaxed) >= n) {
         run.arena = atomic_load_explicit(&arenas.latest, memory_order_relaxed);
-        if (run.arena != NULL) run.first = claim_run(run.arena, n, alignment, ARENA_DIRTY);
+        if (run.arena != NULL) run.first = claim_run(run.arena, n, alignment, ARENA_DIRTY, use);
         if (run.first < 0) run = claim_in(ARENA_DIRTY, n, alignment, use);
     }
     return run.first >= 0 ? run : claim_in(ARENA_FREE, n, alignment, use);
@@ -176,7 +180,7 @@ static struct run create(size_t count, unsigned n, enum arena_use use)
     if (base == NULL) return (struct run){NULL, -1};
     pages_name(base, count * ARENA, arena_name);
     unsigned large = use >= ARENA_SPAN ? n : 1;
-    struct arena_nature nature = arena_nature_for(large, use == ARENA_SPARSE, (unsigned)count);
+    struct arena_nature nature = arena_nature_for(large, is_sparse(use), (unsigned)count);
     arena_advise(base, count * ARENA, nature);
     return create_all(base, count, n, nature);
 }

@@ -45,7 +45,7 @@ static struct superblock *from_arena(struct heap *heap, unsigned class)
     enum superblock_kind kind = superblock_kind_of(class);
     unsigned slots = sizeclasses[class].slots, had = count_slots(heap, class, slots);
     bool clean, first = had == 0;
-    enum arena_use use = had < HEAP_SPARSE || kind == SLOT_CHUNKS ? ARENA_SPARSE : ARENA_PLAIN;
+    enum arena_use use = kind == SLOT_CHUNKS ? ARENA_CHUNKS : had < HEAP_SPARSE ? ARENA_SPARSE : ARENA_PLAIN;
     struct superblock *sb = arena_take(slots, kind, use, &clean);
     if (sb == NULL) return NULL;
     if (!clean && first) clean = arena_refresh(sb, slots);
