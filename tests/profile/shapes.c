@@ -29,8 +29,9 @@ static volatile size_t one = 1;
 
 SHAPE void allocate(void)
 {
-    sink = malloc(one);
-    free(sink);
+    void *block = malloc(one);
+    sink = block;
+    free(block);
 }
 
 SHAPE void with_alloca(size_t n)

@@ -35,7 +35,7 @@ shapes() {
 for flags in -O0 -O2 '-O3 -fno-omit-frame-pointer' '-Os -fomit-frame-pointer -fno-plt' '-O3 -mno-red-zone -mpreferred-stack-boundary=5'; do
     shapes "${CC:-cc}" "${CXX:-c++}" $flags
 done
-if command -v clang >/dev/null && command -v clang++ >/dev/null; then
+if ! lacks clang "what clang compiles" && ! lacks clang++ "what clang compiles"; then
     for flags in -O0 '-O2 -fno-omit-frame-pointer'; do shapes clang clang++ $flags; done
 fi
 
