@@ -137,8 +137,9 @@ static void store(char *at, uint64_t word) { memcpy(at, &word, sizeof word); }
 static ALWAYS_INLINE bool is_whole(const char *block, size_t size, size_t room)
 {
     const char *at = block + size, *end = block + (room - size > LOOKED ? size + LOOKED : room);
-    uint64_t changed = room != size ? load(at) ^ canary_of(block) : 0;
-    if (room - size < CANARY) return room == size || changed << 8 * (CANARY - (room - size)) == 0;
+    if (room == size) return true;
+    uint64_t changed = load(at) ^ canary_of(block);
+    if (room - size < CANARY) return changed << 8 * (CANARY - (room - size)) == 0;
     for (at += CANARY; at + CANARY < end; at += CANARY) changed |= load(at);
     return (changed | (at < end ? load(end - CANARY) >> 8 * (CANARY - (size_t)(end - at)) : 0)) == 0;
 }

@@ -4,7 +4,6 @@
  * file SAME_STACKS: NAME ALL BY-ROWS DEEPEST. */
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,23 +28,13 @@ static void say(const char *what, void *const *frames, unsigned depth)
     dprintf(2, "\n");
 }
 
-static int copy_info(struct dl_phdr_info *info, size_t size, void *to)
-{
-    (void)size;
-    *(struct dl_phdr_info *)to = *info;
-    return 1;
-}
-
 static __attribute__((noinline)) void compare(void)
 {
     void *rows[PROFILE_DEPTH], *true_ones[PROFILE_DEPTH];
-    struct dl_phdr_info info;
     int error = errno;
     if (is_busy) return;
     is_busy = true;
-    dl_iterate_phdr(copy_info, &info);
-    unsigned depth =
-        profile_unwind_by_rows(rows, PROFILE_DEPTH, info.dlpi_adds << 32 | (uint32_t)info.dlpi_subs);
+    unsigned depth = profile_unwind_by_rows(rows, PROFILE_DEPTH, profile_loads());
     unsigned true_depth = profile_unwind_by_libgcc(true_ones, PROFILE_DEPTH);
     if (depth != 0 && (depth != true_depth || memcmp(rows, true_ones, depth * sizeof *rows) != 0)) {
         say("by rows", rows, depth);

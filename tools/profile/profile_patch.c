@@ -12,6 +12,7 @@
 
 #include "profile_maps.h"
 #include "profile_own.h"
+#include "profile_unwind.h"
 
 #if defined(__x86_64__)
 enum { SLOT = R_X86_64_JUMP_SLOT, DATA = R_X86_64_GLOB_DAT, POINTER = R_X86_64_64 };
@@ -38,8 +39,8 @@ static uintptr_t core; /* the base of the object that defines hoard_malloc; 0: t
 static size_t page;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool is_on;
-static unsigned long long seen; /* objects that were loaded so far */
-static bool is_partial;         /* ld.so was at work on one of them */
+static uint32_t seen;   /* objects that were loaded so far */
+static bool is_partial; /* ld.so was at work on one of them */
 
 /* --- the functions --------------------------------------------------------------------------- */
 
@@ -192,7 +193,7 @@ static int patch_object(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)size, (void)unused;
     struct object object = read_object(info);
-    seen = info->dlpi_adds;
+    seen = (uint32_t)info->dlpi_adds;
     bool is_kept = profile_is_own((void *)object.begin) || (core && object.begin == core) ||
                    (core && core - object.begin < object.end - object.begin);
     if (is_kept || !object.symbols || !object.strings) return 0;
@@ -222,21 +223,13 @@ bool profile_patch(bool on)
     return done;
 }
 
-static int copy_info(struct dl_phdr_info *info, size_t size, void *to)
-{
-    (void)size;
-    *(struct dl_phdr_info *)to = *info;
-    return 1;
-}
-
 uint64_t profile_patch_new(void)
 {
-    struct dl_phdr_info info;
     if (!is_on || pthread_mutex_trylock(&mutex) != 0) return 0;
-    dl_iterate_phdr(copy_info, &info);
-    if (is_on && (info.dlpi_adds != seen || is_partial)) patch_all();
+    uint64_t loads = profile_loads();
+    if (is_on && (loads >> 32 != seen || is_partial)) patch_all();
     pthread_mutex_unlock(&mutex);
-    return info.dlpi_adds << 32 | (uint32_t)info.dlpi_subs;
+    return loads;
 }
 
 void profile_patch_lock(void) { pthread_mutex_lock(&mutex); }

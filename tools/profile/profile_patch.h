@@ -30,8 +30,8 @@
  * written. */
 bool profile_patch(bool on);
 
-/* The same for objects that were loaded since, while the profile is on. Returns a number that the list of
- * loaded objects has had never before its last change; 0: another thread is at work. */
+/* The same for objects that were loaded since, while the profile is on. Returns
+ * profile_loads (profile_unwind.h); 0: another thread is at work. */
 uint64_t profile_patch_new(void);
 
 /* Around a fork, also in the child: ld.so's lock on the list of objects, which is taken here, stays taken in

@@ -2,6 +2,7 @@
 #include "profile_unwind.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unwind.h>
@@ -299,6 +300,20 @@ unsigned profile_unwind_by_rows(void **frames, unsigned most, uint64_t loads)
     return 0;
 }
 #endif
+
+static int count_loads(struct dl_phdr_info *info, size_t size, void *loads)
+{
+    (void)size;
+    *(uint64_t *)loads = info->dlpi_adds << 32 | (uint32_t)info->dlpi_subs;
+    return 1;
+}
+
+uint64_t profile_loads(void)
+{
+    uint64_t loads = 0;
+    dl_iterate_phdr(count_loads, &loads);
+    return loads;
+}
 
 unsigned profile_unwind(void **frames, unsigned most, uint64_t loads)
 {

@@ -25,8 +25,12 @@
 
 enum { PROFILE_FAR = 1 << 16 };
 
+/* Tells states of the list of loaded objects apart: how many were loaded : 32 | unloaded : 32. Takes ld.so's
+ * lock. */
+uint64_t profile_loads(void);
+
 /* Writes at most `most` return addresses, innermost first, without this library's own at their beginning.
- * Returns their number. loads: tells states of the list of loaded objects apart; 0: it is not known. */
+ * Returns their number. loads: by profile_loads; 0: it is not known. */
 unsigned profile_unwind(void **frames, unsigned most, uint64_t loads);
 
 /* Its two ways. By rows: 0 if a frame has another rule. */
