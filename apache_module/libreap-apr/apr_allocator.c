@@ -12,6 +12,8 @@
  * of these, and the last larger one: they stay in the cache, and need not go back to the heap of another CPU.
  * An allocator with a mutex belongs to several threads, and keeps none, so that it needs no lock. The mutex
  * that is set is only remembered.
+ * What it keeps goes back with what its pool keeps (give_back in apr_pool.c), so that a server which is quiet
+ * after a load does not hold what each connection needed.
  */
 #include "apr_pool.h"
 
@@ -34,6 +36,13 @@ apr_status_t apr_allocator_create(apr_allocator_t **allocator)
     return APR_SUCCESS;
 }
 
+/* Another node in the place of the larger one that is kept; or none. */
+static void keep_larger(apr_allocator_t *allocator, apr_memnode_t *node)
+{
+    if (allocator->larger) hoard_free(allocator->larger);
+    allocator->larger = node;
+}
+
 /* The last node that was kept; there is one. */
 static apr_memnode_t *pop_kept(apr_allocator_t *allocator)
 {
@@ -44,10 +53,15 @@ static apr_memnode_t *pop_kept(apr_allocator_t *allocator)
     return node;
 }
 
-void apr_allocator_destroy(apr_allocator_t *allocator)
+void allocator_trim(apr_allocator_t *allocator)
 {
     while (allocator->kept) hoard_free(pop_kept(allocator));
-    hoard_free(allocator->larger);
+    keep_larger(allocator, NULL);
+}
+
+void apr_allocator_destroy(apr_allocator_t *allocator)
+{
+    allocator_trim(allocator);
     hoard_free(allocator);
 }
 
@@ -70,13 +84,6 @@ apr_size_t apr_allocator_align(apr_allocator_t *allocator, apr_size_t size)
     (void)allocator;
     if (total < size) return 0;
     return total < 2 * page ? 2 * page : total;
-}
-
-/* Keeps a larger node, or none, in the place of the one before. */
-static void keep_larger(apr_allocator_t *allocator, apr_memnode_t *node)
-{
-    if (allocator->larger) hoard_free(allocator->larger);
-    allocator->larger = node;
 }
 
 /* Takes it if it has that size. NULL: it has not, or there is none. */

@@ -160,10 +160,38 @@ static inline bool has_contents(const apr_pool_t *pool)
     return (more | (uintptr_t)pool->subprocesses | (uintptr_t)pool->cleanup_blocks) != 0;
 }
 
+enum { KEPT_BY_CLEAR = 1024 * 1024 /* bytes at most: see reapFreeAll */ };
+
+/* Returns true if the pool's next object would lie far from its reap: in another chunk, as a rule. */
+static inline bool has_grown(const apr_pool_t *pool)
+{
+    enum { FAR = 8 * 1024 };
+    const struct reap_front *front = pool->reap;
+
+    return (uintptr_t)front->bump - (uintptr_t)front >= FAR;
+}
+
+/* Has a pool that had grown, and was cleared, give back all that it and its allocator keep: the first time in
+ * each second, where to get it anew takes no time. The pool of a connection comes here when the connection
+ * has ended. In a process of one thread nobody purges, so hoard gives back, too. */
+static __attribute__((noinline)) void give_back(apr_pool_t *pool)
+{
+    static time_t given; /* when hoard did, by the one thread */
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (pool->allocator->mutex || pool->given_back == (uint16_t)now.tv_sec) return;
+    pool->given_back = (uint16_t)now.tv_sec;
+    reapTrim(&pool->reap, 0);
+    allocator_trim(pool->allocator);
+    if (!__libc_single_threaded || given == now.tv_sec) return;
+    given = now.tv_sec;
+    hoard_trim(KEPT_BY_CLEAR);
+}
+
 /* Has a pool that was cleared give back what its allocator's max_free does not allow it to keep. */
 static inline void trim(apr_pool_t *pool)
 {
-    enum { KEPT_BY_CLEAR = 1024 * 1024 /* bytes at most: see reapFreeAll */ };
     apr_size_t most = pool->allocator->max_free;
 
     if (most != APR_ALLOCATOR_MAX_FREE_UNLIMITED && most < KEPT_BY_CLEAR) reapTrim(&pool->reap, most);
@@ -173,7 +201,7 @@ static inline void trim(apr_pool_t *pool)
  * late for this end: as on stock pools it waits for the next one. */
 void apr_pool_clear(apr_pool_t *pool)
 {
-    bool was_ending = pool->ending;
+    bool was_ending = pool->ending, grown = has_grown(pool);
 
     if (has_contents(pool)) {
         end_contents(pool);
@@ -184,6 +212,7 @@ void apr_pool_clear(apr_pool_t *pool)
     reapFreeAll(&pool->reap);
     pool_call = NULL;
     trim(pool);
+    if (grown) give_back(pool);
     forget_contents(pool);
     pool->ending = was_ending;
 }

@@ -84,6 +84,7 @@ struct apr_pool_t {
     unsigned idle_brigades;    /* their number */
     uint8_t carved_cleanups;   /* of its own: the first ones, in use or spare */
     bool ending;
+    uint16_t given_back; /* when, in seconds, without their upper bits */
 
     apr_allocator_t *allocator;
 
@@ -113,6 +114,9 @@ struct apr_allocator_t {
     apr_memnode_t *larger; /* one more, of another size, if it */
     bool keeps_larger;     /* may be kept */
 };
+
+/* Gives back the nodes that the allocator keeps. */
+void allocator_trim(apr_allocator_t *allocator);
 
 /* --- apr_pool.c ------------------------------------------------------------------------------ */
 

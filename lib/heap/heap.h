@@ -57,12 +57,12 @@ bool heap_block_is_free(struct superblock *sb, void *block);
  * of a superblock for each class and heap. */
 void heap_deliver_all(void);
 
-/* Sends wide blocks home that their ids have kept, and not used, since the call before; what that empties
- * goes back to the arenas. of_orphans: also those of threads that this child of a fork does not have. The
- * caller holds no lock. */
+/* Sends home what heaps have kept, and not used, since the call before: wide blocks to their superblocks, and
+ * empty superblocks to the arenas. of_orphans: also wide blocks of threads that this child of a fork does not
+ * have. The caller holds no lock. */
 void heap_send_idle_home(bool of_orphans);
 
-/* Returns true if an id keeps wide blocks, which heap_send_idle_home would look at. */
+/* Returns true if a heap keeps anything that heap_send_idle_home would look at. */
 bool heap_keeps_any(void);
 
 /* Gives superblocks with remote frees, and all superblocks of heaps without threads, to the global heap,

@@ -117,6 +117,8 @@ static void empty_in(struct heap *heap, struct superblock *sb)
     list_push(&heap->empty[superblock_size_of(superblock_slots(sb))], &sb->link);
     sb->group = GROUP_EMPTY;
     heap->free_eighths += GROUP_EMPTY * superblock_slots(sb);
+    atomic_fetch_add_explicit(&heap->empties, 1, memory_order_relaxed);
+    if (UNLIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) != 0)) arena_wake_purger();
 }
 
 struct superblock *heap_empty_out(struct heap *heap, unsigned slots)
@@ -125,6 +127,8 @@ struct superblock *heap_empty_out(struct heap *heap, unsigned slots)
     if (node == NULL) return NULL;
     ASSERT(lock_is_mine(&heap->lock) && heap->free_eighths >= GROUP_EMPTY * slots);
     heap->free_eighths -= GROUP_EMPTY * slots;
+    atomic_fetch_sub_explicit(&heap->empties, 1, memory_order_relaxed);
+    heap->took_empty = true;
     return LIST_ENTRY(node, struct superblock, link);
 }
 
@@ -180,16 +184,31 @@ static struct superblock *take_emptiest(struct heap *heap)
     return sb;
 }
 
+/* Gives a superblock, which is on no list any more, to the global heap. */
+static void give_away(struct heap *heap, struct superblock *sb)
+{
+    ASSERT(lock_is_mine(&heap->lock) && heap->slots >= superblock_slots(sb));
+    atomic_fetch_sub_explicit(&heap->slots, superblock_slots(sb), memory_order_relaxed);
+    __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
+    global_heap_give(sb, heap->id);
+}
+
+bool heap_give_unused(struct heap *heap)
+{
+    const bool used = heap->took_empty;
+    bool any = false;
+    for (struct superblock *sb; !used && (sb = heap_any_empty_out(heap)) != NULL; any = true)
+        give_away(heap, sb);
+    heap->took_empty = false;
+    return any;
+}
+
 size_t heap_keep_invariant(struct heap *heap)
 {
-    ASSERT(lock_is_mine(&heap->lock));
     size_t n = 0;
     for (struct superblock *sb; heap_holds_too_much(heap) && (sb = take_emptiest(heap)) != NULL; n++) {
-        ASSERT(heap->slots >= superblock_slots(sb));
-        atomic_fetch_sub_explicit(&heap->slots, superblock_slots(sb), memory_order_relaxed);
-        __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
         heap->given = true;
-        global_heap_give(sb, heap->id);
+        give_away(heap, sb);
     }
     ASSERT(!heap_holds_too_much(heap) || heap_is_alone() || heap->was_alone);
     return n;
@@ -315,10 +334,10 @@ bool heap_adds_up(const struct heap *heap, bool others_run)
         for (unsigned group = 0; group < GROUP_EMPTY; group++)
             if ((heap->with[group] >> class & 1) != (heap->bins[class].mask >> group & 1)) return false;
     }
-    size_t empty = 0;
+    size_t empty = 0, empties = 0;
     for (unsigned slots = 1; slots <= SUPERBLOCK_SLOTS; slots *= 2) {
         const struct list_node *node = heap->empty[superblock_size_of(slots)].first;
-        for (; node != NULL; node = node->next, empty += slots) {
+        for (; node != NULL; node = node->next, empty += slots, empties++) {
             const struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
             if (sb->group != GROUP_EMPTY || sb->role.owner != OWNER_NONE || superblock_live(sb) != 0 ||
                 superblock_slots(sb) != slots)
@@ -331,6 +350,7 @@ bool heap_adds_up(const struct heap *heap, bool others_run)
     for (; displaced != NULL; displaced = displaced->next)
         sums.slots += superblock_slots(LIST_ENTRY(displaced, struct superblock, link));
     if (sums.slots > heap->slots || sums.eighths != heap->free_eighths) return false;
+    if (empties != heap->empties) return false;
     bool may_be_much = (heap_is_alone() || heap->was_alone) && empty == 0;
     return others_run || (sums.slots == heap->slots && (may_be_much || !heap_holds_too_much(heap)));
 }

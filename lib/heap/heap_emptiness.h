@@ -45,6 +45,10 @@ bool heap_adds_up(const struct heap *heap, bool others_run);
 bool heap_holds_too_much(const struct heap *heap);
 size_t heap_keep_invariant(struct heap *heap); /* returns the number of superblocks given */
 
+/* Gives the empty superblocks to the global heap, if the heap has not used any since the call before. True:
+ * it gave some, which arrive with the next global_heap_settle. */
+bool heap_give_unused(struct heap *heap);
+
 /* Collects the pending blocks of superblocks that were queued to this thread's heap, which is locked. False:
  * this thread has another id now. */
 bool heap_collect_queued(struct heap *heap);

@@ -176,12 +176,22 @@ COLD void heap_empty_queues(void)
 
 _Atomic uint64_t heap_looked_at;
 
-COLD void heap_send_idle_home(bool of_orphans)
+/* The empty superblocks of all heaps. An orphan's too: nobody owns them, so this takes no fence. */
+static void give_unused(void)
 {
     bool any = false;
-    atomic_store_explicit(&heap_looked_at, arena_purged_at(), memory_order_relaxed);
-    if (heap_path_is_locked()) return;
-    gate_enter(&heap_transit);
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
+        if (atomic_load_explicit(&heap->empties, memory_order_relaxed) == 0) continue;
+        if (!lock_try(&heap->lock)) continue;
+        any |= heap_give_unused(heap);
+        heap_unlock(heap);
+    }
+    if (any) global_heap_settle();
+}
+
+static void send_kept_home(bool of_orphans)
+{
+    bool any = false;
     for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u))
         if (of_orphans || !heap->orphan || heap->id == rseq_id()) any |= heap_take_idle(heap);
     for (struct heap *heap = heap_next(0); any && heap != NULL; heap = heap_next(heap->id + 1u)) {
@@ -192,6 +202,15 @@ COLD void heap_send_idle_home(bool of_orphans)
             give_queued(heap);
     }
     if (any) global_heap_take_queued();
+}
+
+COLD void heap_send_idle_home(bool of_orphans)
+{
+    atomic_store_explicit(&heap_looked_at, arena_purged_at(), memory_order_relaxed);
+    gate_enter(&heap_transit);
+    if (!heap_path_is_locked()) send_kept_home(of_orphans);
+    /* also what the blocks that went home have emptied */
+    give_unused();
     gate_leave(&heap_transit);
 }
 

@@ -109,6 +109,8 @@ struct heap {
     uint32_t free_eighths;                 /* a - u as recorded, in eighths of slots */
     _Atomic(struct superblock *) queued;
     struct list empty[SUPERBLOCK_SIZES];
+    _Atomic uint32_t empties;   /* superblocks on these lists */
+    bool took_empty;            /* it took one off them since the last look (heap_give_unused) */
     bool given;                 /* to the global heap, since the lock was taken; heap_unlock settles */
     _Atomic uint32_t unseen;    /* slots of superblocks queued since somebody last took the queue */
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */

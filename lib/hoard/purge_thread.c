@@ -44,12 +44,13 @@ static bool any_is_kept(void)
     return keeps_any();
 }
 
-/* What is kept goes home when two looks have found it the same, and is then unused for purge_ms: four looks
- * in that time, so that all has gone before twice the time has. Little goes after half of it. */
+/* What is kept goes home when two looks have found it the same, and is then unused for purge_ms: eight looks
+ * in that time, so that all has gone before twice the time has. Little goes after half of it: within purge_ms
+ * of its last use. */
 static void *purge_forever(void *unused)
 {
     (void)unused;
-    unsigned ms = options.purge_ms >= 4 ? options.purge_ms / 4 : 1;
+    unsigned ms = options.purge_ms >= 8 ? options.purge_ms / 8 : 1;
     for (;;) {
         arena_wait_for_unused(any_is_kept);
         sleep_ms(ms);

@@ -113,6 +113,53 @@ TEST(a_heap_that_is_alone_keeps_what_is_partly_used)
     ck_assert_uint_eq(live_bytes(), 0);
 }
 
+/* Empty superblocks that the heap has not used between two looks are no longer its own; those that it used
+ * stay. */
+TEST(what_a_heap_keeps_empty_goes_when_it_is_not_used, .times = PATHS)
+{
+    enum { MANY = 600, SOME = 200 };
+    use_path(_i, "purge_ms=60000,slack=8");
+    pin_to(0);
+    for (unsigned i = 0; i < MANY; i++) objects[i] = hoard_malloc(1000);
+    for (unsigned i = 0; i < MANY; i++) hoard_free(objects[i]);
+    const struct heap *heap = heap_mine();
+    unsigned kept = heap->empties;
+    ck_assert_uint_ge(kept, 4);
+    ck_assert(heap_keeps_any());
+    for (unsigned i = 0; i < SOME; i++) objects[i] = hoard_malloc(1000);
+    ck_assert_uint_lt(heap->empties, kept);
+    for (unsigned i = 0; i < SOME; i++) hoard_free(objects[i]);
+    size_t unused = arena_held().unused;
+    heap_send_idle_home(false);
+    ck_assert_uint_ge(heap->empties, 4);
+    heap_send_idle_home(false);
+    ck_assert_uint_eq(heap->empties, 0);
+    ck_assert_uint_ge(arena_held().unused, unused + (size_t)4 * SUPERBLOCK);
+    ck_assert(!heap_keeps_any() && heap_is_valid());
+}
+
+static void *sleep_until_kept(void *arg)
+{
+    arena_wait_for_unused(heap_keeps_any);
+    return arg;
+}
+
+TEST(a_superblock_that_is_kept_empty_wakes_the_thread_that_purges, .times = PATHS)
+{
+    enum { SOME = 200 };
+    pthread_t thread;
+    use_path(_i, "purge_ms=60000");
+    pin_to(0);
+    for (unsigned i = 0; i < SOME; i++) objects[i] = hoard_malloc(1000);
+    ck_assert(!heap_keeps_any() && arena_held().unused == 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, sleep_until_kept, NULL), 0);
+    while (atomic_load(&arena_watched) == 0) sched_yield();
+    usleep(20000); /* it sleeps by now */
+    for (unsigned i = 0; i < SOME; i++) hoard_free(objects[i]);
+    ck_assert_uint_ne(heap_mine()->empties, 0);
+    pthread_join(thread, NULL);
+}
+
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
