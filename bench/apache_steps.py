@@ -7,9 +7,9 @@ and one after some of them bound what is counted: so neither start nor end of th
 all threads sleep; a server that finds the next one at once takes another way, and would do so by chance. Pages: a file, a
 page with two included parts, a directory, and the file over HTTP/2.
 
-Valgrind has no restartable sequences, so hoard takes its locked path there, which no server runs. What the adaptor and the
-library call of hoard is therefore counted apart, with all below it, as `backend`: calls and instructions. The real path has
-about 40 instructions a call.
+Valgrind has no restartable sequences, so hoard takes its locked path there, which no server runs. So what the adaptor and
+the library call of hoard is counted apart, with all below it, as `backend`; the real path has about 40 instructions a call.
+A request takes fifty times as long here, and what goes back by the clock would go after each few: purge_ms is a minute.
 
 record writes ratios and calls to FILE; check compares with it: ratios by TOLERANCE, since which thread serves a request changes
 a little (two run over HTTP/2). Status 77: something is not here."""
@@ -35,7 +35,7 @@ FILES = 20 # of the directory
 SERVERS = ("stock", "reap", "mod_reap")
 POOLS = ("libapr-1", "libaprutil-1", "libreap-apr", "libreap")
 BACKEND = {"hoard_malloc", "hoard_calloc", "hoard_free", "hoard_realloc", "chunk_alloc", "chunk_free"}
-TOLERANCE = {"static": 0.004, "ssi": 0.004, "index": 0.004, "http2": 0.02} # of ratios: by which thread serves
+TOLERANCE = {"static": 0.006, "ssi": 0.006, "index": 0.006, "http2": 0.03} # of ratios: by which thread serves
 CALLS = 1.0 # of the backend
 
 
@@ -130,7 +130,7 @@ class Server:
         environment = {"PATH": "/usr/sbin:/usr/bin:/bin", "LC_ALL": "C"}
         preload = f"{build}/.libs/libreap.so.0:{build}/.libs/libreap-apr.so"
         if name != "stock":
-            environment.update(LD_PRELOAD=preload, LD_LIBRARY_PATH=f"{build}/.libs")
+            environment.update(LD_PRELOAD=preload, LD_LIBRARY_PATH=f"{build}/.libs", REAP_OPTIONS="purge_ms=60000")
         command = ["valgrind", "--tool=callgrind", "--dump-line=no", "--dump-before=apr_md5_init", f"--callgrind-out-file={self.directory}/counts",
                    f"--log-file={self.directory}/valgrind.log", "--vgdb=no", "--fair-sched=yes",
                    "/usr/sbin/apache2", "-X", "-f", str(self.directory / "httpd.conf")]
