@@ -27,15 +27,14 @@ wanted = {line.rsplit(' ', 1)[0]: int(line.rsplit(' ', 1)[1]) * $piece for line 
 got = {line.rsplit(' ', 1)[0]: int(line.rsplit(' ', 1)[1]) for line in open('$tmp/held')}
 sys.exit(wanted.keys() != got.keys() or any(abs(got[n] - wanted[n]) > wanted[n] / 50 for n in wanted))"
 }
-# shows NAME PIECES...: each form, in a look from now on.
+# shows NAME PIECES...: each form, in a look from now on. A child of prefork looks by itself, and the page may come before.
 shows() {
     fresh_look
     for form in json auto prometheus; do
-        ask "/reap-status?$form"
-        held $form
-        holds "$@" || complain "$form shows: $(tr '\n' ';' <"$tmp/held"), not: $*"
+        within 20 shows_now "$@" || complain "$form shows: $(tr '\n' ';' <"$tmp/held"), not: $*"
     done
 }
+shows_now() { ask "/reap-status?$form" && held $form && holds "$@"; }
 
 under() {
     mpm=$1 mode="$1"
