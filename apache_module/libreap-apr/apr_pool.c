@@ -160,8 +160,6 @@ static inline bool has_contents(const apr_pool_t *pool)
     return (more | (uintptr_t)pool->subprocesses | (uintptr_t)pool->cleanup_blocks) != 0;
 }
 
-enum { KEPT_BY_CLEAR = 1024 * 1024 /* bytes at most: see reapFreeAll */ };
-
 /* Returns true if the pool's next object would lie far from its reap: in another chunk, as a rule. */
 static inline bool has_grown(const apr_pool_t *pool)
 {
@@ -176,6 +174,7 @@ static inline bool has_grown(const apr_pool_t *pool)
  * has ended. In a process of one thread nobody purges, so hoard gives back, too. */
 static __attribute__((noinline)) void give_back(apr_pool_t *pool)
 {
+    enum { HELD = 1024 * 1024 /* bytes of hoard's, which stay */ };
     static time_t given; /* when hoard did, by the one thread */
     struct timespec now;
 
@@ -186,12 +185,13 @@ static __attribute__((noinline)) void give_back(apr_pool_t *pool)
     allocator_trim(pool->allocator);
     if (!__libc_single_threaded || given == now.tv_sec) return;
     given = now.tv_sec;
-    hoard_trim(KEPT_BY_CLEAR);
+    hoard_trim(HELD);
 }
 
 /* Has a pool that was cleared give back what its allocator's max_free does not allow it to keep. */
 static inline void trim(apr_pool_t *pool)
 {
+    enum { KEPT_BY_CLEAR = 1024 * 1024 /* bytes at most: see reapFreeAll */ };
     apr_size_t most = pool->allocator->max_free;
 
     if (most != APR_ALLOCATOR_MAX_FREE_UNLIMITED && most < KEPT_BY_CLEAR) reapTrim(&pool->reap, most);

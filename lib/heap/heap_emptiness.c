@@ -118,7 +118,7 @@ static void empty_in(struct heap *heap, struct superblock *sb)
     sb->group = GROUP_EMPTY;
     heap->free_eighths += GROUP_EMPTY * superblock_slots(sb);
     atomic_fetch_add_explicit(&heap->empties, 1, memory_order_relaxed);
-    if (UNLIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) != 0)) arena_wake_purger();
+    heap_tell_of_kept();
 }
 
 struct superblock *heap_empty_out(struct heap *heap, unsigned slots)
@@ -187,7 +187,7 @@ static struct superblock *take_emptiest(struct heap *heap)
 /* Gives a superblock, which is on no list any more, to the global heap. */
 static void give_away(struct heap *heap, struct superblock *sb)
 {
-    ASSERT(lock_is_mine(&heap->lock) && heap->slots >= superblock_slots(sb));
+    ASSERT(heap->slots >= superblock_slots(sb));
     atomic_fetch_sub_explicit(&heap->slots, superblock_slots(sb), memory_order_relaxed);
     __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
     global_heap_give(sb, heap->id);
@@ -195,6 +195,7 @@ static void give_away(struct heap *heap, struct superblock *sb)
 
 bool heap_give_unused(struct heap *heap)
 {
+    ASSERT(lock_is_mine(&heap->lock));
     const bool used = heap->took_empty;
     bool any = false;
     for (struct superblock *sb; !used && (sb = heap_any_empty_out(heap)) != NULL; any = true)
@@ -205,6 +206,7 @@ bool heap_give_unused(struct heap *heap)
 
 size_t heap_keep_invariant(struct heap *heap)
 {
+    ASSERT(lock_is_mine(&heap->lock));
     size_t n = 0;
     for (struct superblock *sb; heap_holds_too_much(heap) && (sb = take_emptiest(heap)) != NULL; n++) {
         heap->given = true;
