@@ -38,9 +38,9 @@ def found(*programs):
 
 
 def free_port():
-    """Below those that connections get by themselves: so it is still free at a restart."""
+    """Below those that connections get by themselves: so it is still free at a restart; and below httpd_lib.sh's."""
     while True:
-        port = random.randrange(10000, 32000)
+        port = random.randrange(4000, 10000)
         with socket.socket() as one:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

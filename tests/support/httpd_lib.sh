@@ -49,17 +49,17 @@ httpd_in_use() {
     awk -v port=":$hex" 'index($2, port) { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6 2>/dev/null
 }
 
-# Two neighbouring ports that nobody uses, below those that connections get by themselves.
+# Two neighbouring ports that nobody uses, below those that connections get by themselves. Tests that run side by side
+# choose before their servers listen: a file counts the calls in this build, so that each gets a pair of its own.
 httpd_free_port() {
-    n=0
-    while :; do
-        seed=$(od -An -N2 -tu2 /dev/urandom)
-        httpd_port=$((10000 + seed % 11000 * 2))
+    from=$(printf %s "$build" | cksum | cut -d ' ' -f 1)
+    for _ in $(seq 100); do
+        turn=$({ flock 9 && echo >&9 && wc -l <"$build/httpd-ports"; } 9>>"$build/httpd-ports")
+        httpd_port=$((10000 + (from + turn) % 11000 * 2))
         httpd_back=$((httpd_port + 1))
         httpd_in_use "$httpd_port" || httpd_in_use "$httpd_back" || return 0
-        n=$((n + 1))
-        [ $n -lt 100 ] || fail "no free port"
     done
+    fail "no free port"
 }
 
 httpd_make_site() {
@@ -68,11 +68,7 @@ httpd_make_site() {
     echo '<p>hello</p>' >"$site/index.html"
     seq 1 2000 >"$site/page.txt"
     seq 1 100000 >"$site/large.txt"
-    i=0
-    while [ $i -lt 1000 ]; do
-        echo "$i" >"$site/big/entry-with-a-name-$i.txt"
-        i=$((i + 1))
-    done
+    for i in $(seq 0 999); do echo "$i" >"$site/big/entry-with-a-name-$i.txt"; done
     echo '<i>part one</i>' >"$site/one.html"
     echo '<i>part two, <!--#echo var="DOCUMENT_NAME" --></i>' >"$site/two.shtml"
     cat >"$site/all.shtml" <<'END'
@@ -200,11 +196,15 @@ httpd_start() {
         -DFOREGROUND >>"$dir/stdout" 2>>"$dir/stderr" &
     httpd_pid=$!
     within 60 httpd_answers_or_ends
-    curl -s -o "$dir/ready" "http://127.0.0.1:$httpd_port/index.html" && return
+    httpd_answers && return
     cat "$dir/stderr" "$dir/error.log" 2>/dev/null
     fail "httpd does not answer on port $httpd_port"
 }
-httpd_answers_or_ends() { curl -s -o "$dir/ready" "http://127.0.0.1:$httpd_port/index.html" || is_gone "$httpd_pid"; }
+# It has the port, not another program: it writes its pid once it listens.
+httpd_answers() {
+    grep -sqx "$httpd_pid" "$dir/httpd.pid" && curl -s -o "$dir/ready" "http://127.0.0.1:$httpd_port/index.html"
+}
+httpd_answers_or_ends() { httpd_answers || is_gone "$httpd_pid"; }
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
 
 httpd_children() { pgrep -P "$httpd_pid"; }
