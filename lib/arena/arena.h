@@ -212,13 +212,6 @@ bool arena_remap_large(struct arena *arena, size_t size, bool may_move);
  * slot, all of them when min_age is 0. Returns the bytes that were dirty. */
 size_t arena_purge(uint64_t min_age);
 
-/* Sleeps until there is unused memory, or `other` returns true: for the thread that purges. */
-void arena_wait_for_unused(bool (*other)(void));
-
-/* Wakes that thread: something that `other` looks at has changed. arena_watched: 1 if it sleeps, or will. */
-void arena_wake_purger(void);
-extern HIDDEN _Atomic uint32_t arena_watched;
-
 /* When memory was purged last, by pages_clock. */
 uint64_t arena_purged_at(void);
 

@@ -207,9 +207,8 @@ COLD void arena_wake_purger(void)
 
 static void tell_of_unused(void)
 {
-    if (LIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) == 0) || arena_unused() == 0)
-        return;
-    arena_wake_purger();
+    bool watched = atomic_load_explicit(&arena_watched, memory_order_relaxed) != 0;
+    if (UNLIKELY(watched) && arena_unused() != 0) arena_wake_purger();
 }
 
 /* A thread that frees makes memory unused, and then reads arena_watched. This thread sets arena_watched, and

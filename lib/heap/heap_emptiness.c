@@ -118,7 +118,7 @@ static void empty_in(struct heap *heap, struct superblock *sb)
     sb->group = GROUP_EMPTY;
     heap->free_eighths += GROUP_EMPTY * superblock_slots(sb);
     atomic_fetch_add_explicit(&heap->empties, 1, memory_order_relaxed);
-    heap_tell_of_kept();
+    arena_tell_purger();
 }
 
 struct superblock *heap_empty_out(struct heap *heap, unsigned slots)

@@ -9,17 +9,12 @@
 #ifndef HEAP_REMOTE_H
 #define HEAP_REMOTE_H
 
+#include "arena/reclaim.h"
 #include "heap/heap_table.h"
 
 /* Puts a block of another heap into this id's batch of its class. False: the caller has to make it pending.
  * No lock. */
 bool heap_batch_put(struct superblock *sb, void *block);
-
-/* Says to the thread that purges that a heap keeps something. */
-static inline void heap_tell_of_kept(void)
-{
-    if (UNLIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) != 0)) arena_wake_purger();
-}
 
 /* Keeps the stub of a wide block for this id's next malloc of its class. False: half a superblock is kept,
  * the batch is closed, or this thread has another id now. */
@@ -36,7 +31,7 @@ static inline bool heap_keep(const struct superblock *sb, void *stub)
         *heap_batch_link(stub, true) = 0;
         return false;
     }
-    heap_tell_of_kept();
+    arena_tell_purger();
     return true;
 }
 

@@ -2,6 +2,7 @@
 #include "hoard/purge_thread.h"
 
 #include "arena/arena.h"
+#include "arena/reclaim.h"
 #include "base/options.h"
 #include "base/report.h"
 #include "heap/heap_table.h"

@@ -3,6 +3,7 @@
 #include "reap/reap_depot.h"
 
 #include "arena/arena.h"
+#include "arena/reclaim.h"
 #include "heap/heap_path.h"
 #include "reap/reap_tree.h"
 
@@ -106,7 +107,7 @@ static bool put_dead(struct depot *depot, unsigned step, struct reap *reap)
         if (number + 1 == room(step) || depot != own_depot()) note_full(depot, step);
     }
     reap_tree_unlock(&depot->guard);
-    if (UNLIKELY(atomic_load_explicit(&arena_watched, memory_order_relaxed) != 0)) arena_wake_purger();
+    arena_tell_purger();
     return has_room;
 }
 

@@ -3,6 +3,7 @@
 #include "support/check_backend.h"
 
 #include "arena/arena_table.h"
+#include "arena/reclaim.h"
 #include "base/options.h"
 #include "os/pages.h"
 

@@ -4,6 +4,7 @@
 
 #include "arena/arena.h"
 #include "arena/large.h"
+#include "arena/reclaim.h"
 #include "heap/global_heap.h"
 #include "heap/heap_table.h"
 #include "hoard/purge_thread.h"

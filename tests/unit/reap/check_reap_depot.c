@@ -2,7 +2,7 @@
 /* check_reap_depot.c: dead reaps that are kept for the next ones, and how they go back. */
 #include "support/check_reap.h"
 
-#include "arena/arena.h"
+#include "arena/reclaim.h"
 #include "hoard/apart.h"
 #include "reap/reap_depot.h"
 
