@@ -39,8 +39,10 @@ apr_status_t apr_allocator_create(apr_allocator_t **allocator)
 /* Another node in the place of the larger one that is kept; or none. */
 static void keep_larger(apr_allocator_t *allocator, apr_memnode_t *node)
 {
-    if (allocator->larger) hoard_free(allocator->larger);
-    allocator->larger = node;
+    apr_memnode_t *before = allocator->larger;
+
+    allocator->larger = node; /* first: see pool_free_cleanups */
+    if (before) hoard_free(before);
 }
 
 /* The last node that was kept; there is one. */

@@ -63,20 +63,17 @@ static __attribute__((noinline)) void push_slow(apr_pool_t *pool, struct cleanup
 
 void pool_free_cleanups(apr_pool_t *pool, bool lives_on)
 {
-    struct cleanup_block *kept = lives_on ? pool->cleanup_blocks : NULL;
-    struct cleanup_block *block = kept ? kept->next : pool->cleanup_blocks, *next;
+    struct cleanup_block *kept = lives_on ? pool->cleanup_blocks : NULL, *block;
+    struct cleanup_block **first = kept ? &kept->next : &pool->cleanup_blocks;
 
-    if (kept && !block) return; /* its records, and the pool's own, are the spare ones */
-    for (; block; block = next) {
-        next = block->next;
-        hoard_free(block);
-    }
+    if (kept && !*first) return; /* its records, and the pool's own, are the spare ones */
     pool->spare_cleanups = NULL;
     pool->carved_cleanups = 0;
-    pool->cleanup_blocks = kept;
-    if (!kept) return;
-    kept->next = NULL;
-    spare_all(pool, kept);
+    while ((block = *first)) {
+        *first = block->next; /* before it goes: the child of a fork may end this pool too */
+        hoard_free(block);
+    }
+    if (kept) spare_all(pool, kept);
 }
 
 /* --- registering ----------------------------------------------------------------------------- */

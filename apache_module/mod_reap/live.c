@@ -207,8 +207,8 @@ enum { LARGEST = 10 };
 static struct board_request largest[LARGEST];
 static size_t n_largest;
 
-/* A URL that was noted within a minute as holding no less: by its hash, so that one URL may hide another for
- * that long. */
+/* One that was noted within a minute as holding no less: by a hash of URL, host and method, so that one may
+ * hide another for that long. */
 static bool is_noted(const struct live *live, size_t bytes, apr_time_t now)
 {
     static struct {
@@ -216,8 +216,9 @@ static bool is_noted(const struct live *live, size_t bytes, apr_time_t now)
         size_t bytes;
         apr_time_t until;
     } noted[256], *known;
-    apr_ssize_t all = APR_HASH_KEY_STRING;
-    unsigned hash = apr_hashfunc_default(live->uri, &all);
+    apr_ssize_t uri = APR_HASH_KEY_STRING, host = uri, method = uri;
+    unsigned hash = apr_hashfunc_default(live->uri, &uri) + 3 * apr_hashfunc_default(live->host, &host) +
+                    5 * apr_hashfunc_default(live->method, &method);
     known = &noted[hash % 256];
     bool is_known = __atomic_load_n(&known->hash, __ATOMIC_RELAXED) == hash &&
                     __atomic_load_n(&known->bytes, __ATOMIC_RELAXED) >= bytes &&

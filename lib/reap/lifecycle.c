@@ -82,8 +82,8 @@ static NOINLINE void create_slow(void **handle, void **parent_handle)
     struct reap *reap = dead_one_for(parent);
     reap = LIKELY(reap != NULL) ? reap_region_enliven(reap) : reap_region_create(parent);
     if (!reap) return;
-    *handle = reap;
     if (reap_tree_add(reap, parent) & REAP_LIMITED) reap_quota_begin(reap, parent);
+    *handle = reap; /* last: the child of a fork may end what a handle of another thread names */
 }
 
 /* Ends the creation of a child whose parent has marks or limits, and is locked. */

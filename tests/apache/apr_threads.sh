@@ -4,5 +4,7 @@
 . "${srcdir:-.}/tests/support/httpd_lib.sh"
 
 need_file "$httpd_libs/libreap-apr.so" libreap-apr
-LD_PRELOAD=$httpd_libs/libreap-apr.so LD_LIBRARY_PATH=$httpd_libs timeout 300 \
-    "${top_builddir:-.}/tests/apache/apr_threads" || fail "status $?"
+for program in apr_threads apr_fork; do
+    LD_PRELOAD=$httpd_libs/libreap-apr.so LD_LIBRARY_PATH=$httpd_libs timeout 300 \
+        "${top_builddir:-.}/tests/apache/$program" || fail "$program: status $?"
+done
