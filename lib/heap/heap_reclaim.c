@@ -176,15 +176,46 @@ COLD void heap_empty_queues(void)
 
 _Atomic uint64_t heap_looked_at;
 
-/* The empty superblocks of all heaps. An orphan's too: nobody owns them, so this takes no fence. */
-static void give_unused(void)
+static bool is_idle(const struct superblock *sb) { return sb != NULL && superblock_live(sb) == 0; }
+
+/* Returns the classes whose active superblock had no live block at this look and at the one before. */
+static uint64_t idle_classes(struct heap *heap)
+{
+    ASSERT(lock_is_mine(&heap->lock));
+    uint64_t before = heap->idle;
+    heap->idle = 0;
+    for (unsigned class = 1; class < CLASSES; ++class)
+        if (is_idle(heap_active(heap, class))) heap->idle |= (uint64_t)1 << class;
+    return before & heap->idle;
+}
+
+static void give_idle(struct heap *heap, uint64_t classes)
+{
+    struct list pulled = {NULL};
+    heap_visit(heap);
+    lock_take(&heap->lock);
+    for (; classes != 0; classes &= classes - 1) {
+        struct superblock *active = heap_active(heap, (unsigned)__builtin_ctzll(classes));
+        if (is_idle(active)) pull_out(heap, active, &pulled);
+    }
+    heap_keep_invariant(heap);
+    heap_unlock(heap);
+    heap_visit_ends(heap);
+    give_pulled(heap, &pulled);
+}
+
+/* The empty superblocks of all heaps. An orphan's too: nobody owns them, so this takes no fence. With fences
+ * the active ones too. */
+static void give_unused(bool with_fences)
 {
     bool any = false;
     for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
-        if (atomic_load_explicit(&heap->empties, memory_order_relaxed) == 0) continue;
+        if (!with_fences && atomic_load_explicit(&heap->empties, memory_order_relaxed) == 0) continue;
         if (!lock_try(&heap->lock)) continue;
         any |= heap_give_unused(heap);
+        uint64_t idle = with_fences ? idle_classes(heap) : 0;
         heap_unlock(heap);
+        if (idle != 0) give_idle(heap, idle);
     }
     if (any) global_heap_settle();
 }
@@ -210,7 +241,7 @@ COLD void heap_send_idle_home(bool of_orphans)
     gate_enter(&heap_transit);
     if (!heap_path_is_locked()) send_kept_home(of_orphans);
     /* also what the blocks that went home have emptied */
-    give_unused();
+    give_unused(of_orphans);
     gate_leave(&heap_transit);
 }
 

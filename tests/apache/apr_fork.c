@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* apr_fork.c: a thread that ends a pool may be amid it when another one forks, and the child may end the same pool, as
- * exit() does with apr_terminate. Here hoard_free is that moment: each call forks, and the child ends all pools. */
+/* apr_fork.c: a thread that ends a pool may be amid it when another one forks, and the child may end the same
+ * pool, as exit() does with apr_terminate. Here hoard_free is that moment: each call forks, and the child
+ * ends all pools. */
 #include <apr_allocator.h>
 #include <apr_general.h>
 #include <dlfcn.h>

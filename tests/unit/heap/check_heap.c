@@ -138,6 +138,37 @@ TEST(what_a_heap_keeps_empty_goes_when_it_is_not_used, .times = PATHS)
     ck_assert(!heap_keeps_any() && heap_is_valid());
 }
 
+/* So are active superblocks without a live block, of any size; those that have one at a look stay. */
+TEST(an_active_superblock_goes_when_it_is_empty_at_two_looks, .times = PATHS)
+{
+    static const size_t sizes[] = {16, 100, 1000, 5000, 20000, 100000};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    use_path(_i, "purge_ms=60000");
+    pin_to(0);
+    for (unsigned i = 0; i < SIZES; i++) objects[i] = hoard_malloc(sizes[i]);
+    for (unsigned i = 1; i < SIZES; i++) hoard_free(objects[i]);
+    const struct heap *heap = heap_mine();
+    heap_send_idle_home(true); /* what was kept goes home to its superblock */
+    heap_send_idle_home(true);
+    objects[1] = hoard_malloc(sizes[1]); /* after a look that found none */
+    unsigned slots = heap->slots;
+    ck_assert_uint_ge(slots, 2);
+    heap_send_idle_home(true);
+    heap_send_idle_home(true);
+    ck_assert_uint_le(heap->slots, 2);
+    ck_assert_uint_ge(arena_held().unused, (size_t)SUPERBLOCK);
+    ck_assert(heap_is_valid());
+    hoard_free(objects[1]);
+    hoard_free(objects[0]);
+    heap_send_idle_home(true);
+    ck_assert_uint_eq(heap->slots, 2); /* one look is not two */
+    heap_send_idle_home(true);
+    ck_assert_uint_eq(heap->slots, 0);
+    for (unsigned i = 0; i < SIZES; i++) hoard_free(memset(hoard_malloc(sizes[i]), 1, sizes[i]));
+    ck_assert(heap_is_valid());
+    ck_assert_uint_eq(live_bytes(), 0);
+}
+
 static void *sleep_until_kept(void *arg)
 {
     arena_wait_for_unused(heap_keeps_any);

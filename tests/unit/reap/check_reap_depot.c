@@ -33,10 +33,10 @@ static void have_many(void)
     for (int i = 0; i < MANY; i++) reapDestroy(&children[i]);
 }
 
-static void begin(void)
+static bool begin(void)
 {
     reapCreate(&connection, NULL);
-    needs(!apart_on, "a tool watches");
+    return !apart_on;
 }
 
 static void end(void)
@@ -49,7 +49,7 @@ static void end(void)
 TEST(siblings_that_ended_come_back)
 {
     struct reap *before[SIBLINGS], *after[SIBLINGS];
-    begin();
+    needs(begin(), "a tool watches");
     for (int i = 0; i < 20; i++) live_as_request(before);
     for (int round = 0; round < 10; round++) {
         for (int i = 0; i < SIBLINGS; i++) memset(before[i], 0xff, REAP_SMALL_SIZE - REAP_HEADER);
@@ -67,7 +67,7 @@ TEST(siblings_that_ended_come_back)
 TEST(what_was_written_to_headers_is_seen)
 {
     struct reap *siblings[SIBLINGS];
-    begin();
+    needs(begin(), "a tool watches");
     for (int way = 0; way < 3; way++) {
         live_as_request(siblings);
         size_t kept = reap_depot_bytes();
@@ -128,7 +128,7 @@ TEST(what_is_kept_goes_back, .times = sizeof ways_back / sizeof *ways_back)
 {
     struct hoard_stats before, after;
     use_path(0, "purge_ms=1");
-    begin();
+    needs(begin(), "a tool watches");
     hoard_stats(&before);
     have_many();
     ck_assert_uint_eq(reap_depot_bytes(), FIT * REAP_SMALL_SIZE);
@@ -146,7 +146,7 @@ TEST(what_is_kept_goes_back, .times = sizeof ways_back / sizeof *ways_back)
 TEST(what_is_used_stays)
 {
     struct reap *siblings[SIBLINGS];
-    begin();
+    needs(begin(), "a tool watches");
     have_many();
     reap_depot_give_idle();
     ck_assert_uint_eq(reap_depot_bytes(), FIT * REAP_SMALL_SIZE);
@@ -163,7 +163,7 @@ TEST(what_is_used_stays)
 TEST(the_thread_that_purges_finds_it)
 {
     use_path(0, "purge_ms=20");
-    begin();
+    needs(begin(), "a tool watches");
     hoard_purge_when_idle();
     for (int round = 0; round < 2; round++) {
         hoard_trim(0);
@@ -190,7 +190,7 @@ TEST(what_does_not_fit_is_found_by_others)
 {
     pthread_t thread;
     void *children[FIT + 1];
-    begin();
+    needs(begin(), "a tool watches");
     have_many();
     for (int round = 0; round < 3; round++) {
         ck_assert_uint_eq(reap_depot_bytes(), FIT * REAP_SMALL_SIZE);
@@ -217,7 +217,7 @@ static void *have_requests(void *number)
 TEST(threads_share_depots)
 {
     pthread_t threads[4];
-    begin();
+    needs(begin(), "a tool watches");
     for (uintptr_t i = 0; i < 4; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, have_requests, (void *)i), 0);
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
