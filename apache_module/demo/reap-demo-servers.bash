@@ -9,11 +9,11 @@ in_use() {
     grep -qi "$(printf ':%04X ' "$1")" /proc/net/tcp /proc/net/tcp6 2>/dev/null
 }
 
-# Below those that connections get by themselves.
+# Below those that connections get by themselves, and those of tests that run side by side.
 free_port() {
     local port
     for _ in {1..100}; do
-        port=$((10000 + RANDOM % 22000))
+        port=$((2000 + RANDOM % 2000))
         in_use $port || { echo $port; return; }
     done
     fail "no free port"

@@ -93,15 +93,16 @@ stop() {
     httpd_pid=
 }
 
-# on_reaps yes|no: as the page says to look
+# on_reaps yes|no: as the page says to look. The process of a log gets its libraries a moment after its exec.
 on_reaps() {
     for pid in $httpd_pid $(httpd_children); do
-        maps=$(cat "/proc/$pid/maps" 2>/dev/null)
-        [ -n "$maps" ] || continue # a child of before the restart has just ended
-        case $maps in *libreap-apr*) is=yes ;; *) is=no ;; esac
-        [ $is = "$1" ] || fail "on reaps: $is, of process $pid ($(tr '\0' ' ' <"/proc/$pid/cmdline"))"
+        within 60 is_on_reaps "$1" "$pid" || fail "on reaps: not $1, of process $pid ($(tr '\0' ' ' <"/proc/$pid/cmdline"))"
     done
-    return 0
+}
+is_on_reaps() {
+    maps=$(cat "/proc/$2/maps" 2>/dev/null)
+    [ -n "$maps" ] || return 0 # a child of before the restart has just ended
+    case $maps in *libreap-apr*) [ "$1" = yes ] ;; *) [ "$1" = no ] ;; esac
 }
 
 clean_log() {
@@ -142,12 +143,11 @@ rotate() {
 # The page: each process answers reap-ask, where its option is in envvars, too.
 check_asking() {
     ask=${top_builddir:-.}/tools/ask/reap-ask
-    for pid in $httpd_pid $(httpd_children); do
-        LD_LIBRARY_PATH=$httpd_libs "$ask" "$pid" tags >"$tmp/said" 2>&1 && grep -q '[0-9]' "$tmp/said" ||
-            { cat "$tmp/said"; fail "reap-ask $pid"; }
-    done
+    for pid in $httpd_pid $(httpd_children); do within 60 tells_tags "$pid" || { cat "$tmp/said"; fail "reap-ask $pid"; }; done
 }
+tells_tags() { LD_LIBRARY_PATH=$httpd_libs "$ask" "$1" tags >"$tmp/said" 2>&1 && grep -q '[0-9]' "$tmp/said"; }
 
+all_are_logged() { [ "$(cat "$tmp"/log/access.log* | grep -c 'GET /page.txt?')" = "$requests" ]; }
 check_load() {
     : >"$tmp/codes"
     load 8 &
@@ -163,8 +163,7 @@ check_load() {
     echo "$requests requests, 5 graceful restarts and a rotation among them: $failed failed"
     [ "$failed" = 0 ] && [ "$requests" -ge 200 ] || { sort "$tmp/codes" | uniq -c | head; tail -n 3 "$tmp/curl"; fail "failed requests"; }
     until_ "the new log has lines" test -s "$tmp/log/access.log"
-    logged=$(cat "$tmp"/log/access.log* | grep -c 'GET /page.txt?')
-    [ "$logged" = "$requests" ] || fail "$logged lines in the logs for $requests requests"
+    until_ "a line in the logs for each of $requests requests" all_are_logged
     grep -q 'GET /page.txt?' "$tmp"/log/piped.log* 2>/dev/null || ! grep -q piped "$APACHE_CONFDIR/sites-enabled/site.conf" ||
         fail "nothing in the log that rotatelogs writes"
     on_reaps yes

@@ -40,8 +40,8 @@ refused() {
     shift 2
     status=$(curl -s --max-time 60 -o "$tmp/body" -w '%{http_code}' -H 'Expect:' --data-binary "@$tmp/many" "$@" "$url$path")
     pages=$(grep -c '</html>' "$tmp/body")
-    within 2 has 1 "$dir/access.log" "^/sort$path "
-    logged=$(tail -n 1 "$dir/access.log")
+    within 60 has 1 "$dir/access.log" "^/sort$path "
+    logged=$(grep "^/sort$path " "$dir/access.log")
     [ "$status, $pages, $logged" = "$wanted, 1, /sort$path $wanted" ] || complain "$path: status $status, $pages pages, logged: $logged"
 }
 

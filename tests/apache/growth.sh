@@ -243,7 +243,7 @@ configure >>"$tmp/httpd.conf"
 python3 "$tool" backend "$backend_port" &
 backend=$!
 at_exit='kill $backend; httpd_end'
-within 10 httpd_in_use "$backend_port" || fail "no server behind the proxy"
+within 60 httpd_in_use "$backend_port" || fail "no server behind the proxy"
 row '' amount ${beside:+KiB 'bytes of' 'KiB at'} KiB 'bytes of' 'KiB at' ''
 row case '' ${beside:+stock 'each' 'the end'} reaps 'each' 'the end' each
 while read -r name amount unit; do

@@ -177,7 +177,7 @@ check_case() {
     expect_held ABOVE 12000000 ../kept/prime.lua
     ask 'prime.lua?26'
     expect 101 "$body"
-    grep -qE '^/lua/prime.lua held=[0-9]+ peak=[0-9]{5,}$' "$dir/access.log" || complain "no notes in the access log"
+    within 60 has 1 "$dir/access.log" '^/lua/prime.lua held=[0-9]+ peak=[0-9]{5,}$' || complain "no notes in the access log"
 }
 
 # Each state is alone: many scripts at once give what one gives.

@@ -31,8 +31,13 @@ sys.exit(wanted.keys() != got.keys() or any(abs(got[n] - wanted[n]) > wanted[n] 
 shows() {
     fresh_look
     for form in json auto prometheus; do
-        within 20 shows_now "$@" || complain "$form shows: $(tr '\n' ';' <"$tmp/held"), not: $*"
+        within 60 shows_now "$@" || complain "$form shows: $(tr '\n' ';' <"$tmp/held"), not: $*"
     done
+}
+perl_keeps() {
+    ask '/reap-status?auto'
+    bytes=$(sed -n 's,^ReapMalloc "libperl\.so[^"]*" for "request /perl/report": \([0-9]*\) bytes.*,\1,p' "$tmp/body")
+    [ "${bytes:-0}" -gt 1300000 ] && [ "$bytes" -lt 3000000 ]
 }
 shows_now() { ask "/reap-status?$form" && held $form && holds "$@"; }
 
@@ -80,9 +85,7 @@ print(next(r['pid'] for r in json.load(sys.stdin)['requests'] if '/stays' in r['
     # Two megabytes that an interpreter keeps, by objects of a kilobyte: of five, one is sampled. A piece is, but for one in ten million.
     if [ "$2" = perl ]; then
         curl -s -o "$tmp/page" "$site/perl/report?n=1"
-        fresh_look
-        bytes=$(sed -n 's,^ReapMalloc "libperl\.so[^"]*" for "request /perl/report": \([0-9]*\) bytes.*,\1,p' "$tmp/auto")
-        { [ "${bytes:-0}" -gt 1300000 ] && [ "$bytes" -lt 3000000 ]; } || complain "perl keeps '$bytes'"
+        within 60 perl_keeps || complain "perl keeps '$bytes'"
     fi
     rm -f "$dir/htdocs/stay"
     wait $client

@@ -64,6 +64,7 @@ check_stays() {
         [ "$limit" != 9M ] || export RUNAWAY_LEAK=200
         httpd_start "$dir" "$reaps"
         unset RUNAWAY_LEAK
+        within 60 httpd_has "$([ "$mpm" = prefork ] && echo 4 || echo 3)" # all have begun; 3: with the daemon of mod_cgid
         children=$(httpd_children)
         for _ in 1 2 3 4 5 6; do ask '/runaway?leak=400'; done
         sleep 2.5
@@ -76,7 +77,7 @@ check_stays() {
 
 # A child that the kernel kills in the midst of a request; and requests that have ended are remembered.
 check_killed() {
-    mode="$mpm, killed"
+    mode="$mpm, killed" looks=0
     prepare killed "ReapLimitRequest none"
     httpd_start "$dir" "$reaps"
     ask '/runaway?quiet=100&n=1'
@@ -87,7 +88,8 @@ check_killed() {
     asked=$!
     ask '/runaway?quiet=1&begin&stay=20000&other' &
     other=$!
-    within 10 victim_is_seen || complain "no request is seen"
+    within 60 victim_is_seen || complain "no request is seen"
+    within 60 has "$looks" "$dir/access.log" '^/reap-status' || complain "looks go on"
     kill -KILL "$victim"
     rm "$dir/htdocs/stay"
     wait "$asked" "$other"
@@ -101,8 +103,9 @@ check_killed() {
     grep -q '"largest":\[{"pid":[0-9]*,"t":[0-9]*,"peak":[0-9]*,"method":"GET","uri":"/runaway?quiet=300[^}]*},{[^}]*"/runaway?quiet=300' "$tmp/body" || complain "largest: $(grep -o '"largest".\{300\}' "$tmp/body")"
     httpd_stop
 }
-# The victim is a child with both requests, or with that one.
+# The victim is a child with both requests, or with that one. A look that has found it may be within it still, until its line is logged.
 victim_is_seen() {
+    looks=$((looks + 1))
     victim=$(curl -s "http://127.0.0.1:$httpd_port/reap-status?json" | grep -o '{"pid":[0-9]*,"method":"GET","uri":"/runaway?quiet=64[^}]*' | sed 's/{"pid":\([0-9]*\),.*/\1/')
     [ -n "$victim" ]
 }

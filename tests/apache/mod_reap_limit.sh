@@ -47,7 +47,7 @@ peaks_below() {
 
 # notes REGEXP N: the note reap-limit in the access log, which has a line once the connection is done
 notes() {
-    within 2 has "$2" "$dir/access.log" " limit=$1 "
+    within 60 has "$2" "$dir/access.log" " limit=$1 "
     expect "$2" "$(grep -cE " limit=$1 " "$dir/access.log")" "notes $1"
 }
 

@@ -15,7 +15,7 @@ start() {
     # Twenty megabytes of another request; some child's, or the only one's.
     curl -s -o "$dir/stays" "http://127.0.0.1:$httpd_port/runaway?quiet=300&begin&stay=100000" &
     client=$!
-    within 10 test -s "$dir/stays"
+    within 60 test -s "$dir/stays"
 }
 finish() {
     rm -f "$dir/htdocs/stay"
@@ -67,8 +67,8 @@ apache2=$APACHE2
 events() { printf 'low 0\nhigh %03d\nmax %03d\noom 0\noom_kill %03d\noom_group_kill 0\n' "$@" 1<>"$group/memory.events"; }
 requests() {
     for _ in 1 2 3 4; do
-        sleep 1
         ask /page.txt
+        sleep 1 # then a child looks again, at the end of its next request
     done
 }
 
@@ -97,7 +97,7 @@ END
     expect 0 "$(grep -c 'memory.high' "$dir/error.log")" 'lines of nothing'
     events 25 3 1
     [ "$2" = first ] || requests
-    within 20 has 1 "$dir/error.log" 'memory.high' && look_at_log
+    within 60 has 1 "$dir/error.log" 'memory.high' && look_at_log
     teller=$(sed -n 's/.*pid \([0-9]*\):.*control group.*/\1/p' "$dir/error.log")
     case $teller in "$httpd_pid") teller=first ;; ?*) teller=child ;; esac
     finish

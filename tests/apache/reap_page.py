@@ -264,7 +264,7 @@ def check_refresh(browser, server):
 
 def check_pause(browser, server):
     browser.click("#pause")
-    time.sleep(0.3)  # one may be under way
+    browser.wait("return !looking")  # one may be under way
     asked = server.http.asked
     time.sleep(2.5)
     expect(server.http.asked == asked and text(browser, "#pulse") == "Paused", "a paused page does not ask")
@@ -273,7 +273,7 @@ def check_pause(browser, server):
     expect(text(browser, "#pulse") == "Live", "it goes on")
     hide = "Object.defineProperty(document, 'hidden', {value: args[0], configurable: true}); document.dispatchEvent(new Event('visibilitychange'))"
     browser.js(hide, True)
-    time.sleep(0.3)
+    browser.wait("return !looking")
     asked = server.http.asked
     time.sleep(2.5)
     expect(server.http.asked == asked, "a hidden page does not ask")

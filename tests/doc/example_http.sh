@@ -11,7 +11,7 @@ at_exit='[ -z "$pid" ] || kill -9 $pid 2>/dev/null; touch "$tmp/go"; wait'
 
 "$server" 0 >"$tmp/said" 2>&1 &
 pid=$!
-within 10 grep -q '^listening' "$tmp/said" || { cat "$tmp/said"; exit 1; }
+within 60 grep -q '^listening' "$tmp/said" || { cat "$tmp/said"; exit 1; }
 url=http://127.0.0.1:$(sed -n 's/^listening on port //p' "$tmp/said")
 
 ask() { curl -s -S -m 60 --noproxy '*' -w '%{http_code} ' "$@" 2>&1 | tr '\n' ' '; }

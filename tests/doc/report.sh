@@ -49,7 +49,7 @@ chmod +x "$tmp/measure"
 kept() { cat "$tmp"/build/bench/report-results/mallocs/*.json 2>/dev/null | grep -o '"of"' | wc -l; }
 kept_are() { [ "$(kept)" -ge "$1" ]; }
 # begun N: waits until N runs are kept
-begun() { within 20 kept_are "$1" || wrong "nothing is measured"; }
+begun() { within 60 kept_are "$1" || wrong "nothing is measured"; }
 
 # Killed in the midst, then interrupted, then to its end: each time it goes on with what is there.
 : >"$tmp/build/bench/launch.slowly"

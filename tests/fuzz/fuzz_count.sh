@@ -43,7 +43,7 @@ has_worked() {
     return 1
 }
 (fuzz 500 1 FUZZ_EACH=400 FUZZ_ROWS='^plain 1 leaks=1$') >"$tmp/ended" 2>&1 &
-within 20 has 1 "$tmp/ended" '^builds:' || wrong "it does not begin"
+within 60 has 1 "$tmp/ended" '^builds:' || wrong "it does not begin"
 within 60 has_worked || wrong "its driver does not work"
 kill $!
 wait $!

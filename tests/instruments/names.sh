@@ -17,7 +17,7 @@ run() {
     mkfifo "$tmp/input"
     env ${1:+"LD_PRELOAD=$1"} "$2" <"$tmp/input" >"$tmp/pid" &
     exec 9>"$tmp/input"
-    within 10 test -s "$tmp/pid"
+    within 60 test -s "$tmp/pid"
     cp "/proc/$(cat "$tmp/pid")/maps" "$tmp/maps"
     exec 9>&-
     wait $!

@@ -99,14 +99,14 @@ PYTHON
     env LD_PRELOAD="$build/.libs/libreap-malloc.so $profile" REAP_PROFILE="$tmp/killed" REAP_PROFILE_BYTES=1024 \
         "$build/tests/profile/profiled" freed <"$tmp/input" >"$tmp/out" &
     exec 9>"$tmp/input"
-    within 10 test -s "$tmp/out"
+    within 60 test -s "$tmp/out"
     pid=$(cat "$tmp/out")
     set -- -p "$pid"
     for each in otel_memory_alloc otel_memory_free reap_sampled; do set -- "$@" -ex "set var *(short *)&${each}_semaphore = 1"; done
     # shellcheck disable=SC2016  # gdb's shell
     if in_gdb "a tracer that is killed" "$@" -ex 'shell kill -9 $PPID'; then
         echo >&9
-        within 20 has 1 "$tmp/out" '^freed '
+        within 60 has 1 "$tmp/out" '^freed '
         in_gdb "the next tracer" -p "$pid" -ex "printf \"semaphores %d %d %d\\n\", $semaphores"
         grep -q '^semaphores 1 1 1$' "$tmp/gdb" || { wrong "the semaphores of a tracer that was killed"; tail "$tmp/gdb"; }
         echo >&9

@@ -21,9 +21,9 @@ head -n 1 "$tmp/said" | grep -q '^reap: at the end of ' || wrong "not at first"
 # A server leaves its starter's pipe, though it may have something to say at its end.
 for how in daemon redirect close; do
     rm -f "$tmp/server"
-    (REAP_OPTIONS=leaks=1,stats=1 "$program" $how "$tmp/server" 2>&1 &) | timeout 10 cat >"$tmp/said" ||
+    (REAP_OPTIONS=leaks=1,stats=1 "$program" $how "$tmp/server" 2>&1 &) | timeout 40 cat >"$tmp/said" ||
         wrong "$how: the pipe stays open"
-    within 10 [ -s "$tmp/server" ]
+    within 60 [ -s "$tmp/server" ]
     kill "$(cat "$tmp/server")" || bad=1
     grep reap: "$tmp/said" && bad=1
 done

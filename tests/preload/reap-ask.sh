@@ -19,7 +19,7 @@ start() {
     REAP_OPTIONS=$options "$@" <"$tmp/input" >"$tmp/$log" 2>"$tmp/$log.err" &
     started=$!
     exec 9>"$tmp/input"
-    within 10 has "$lines" "$tmp/$log" ''
+    within 60 has "$lines" "$tmp/$log" ''
     pid=$(head -n 1 "$tmp/$log")
     [ -n "$pid" ] || wrong "$* did not start"
 }
@@ -32,7 +32,7 @@ at_exit='exec 9>&-'
 helps() { "$ask" "$1" help >"$tmp/help" 2>"$tmp/err"; }
 # answers PROCESS: it does, once its thread has started.
 answers() {
-    within 5 helps "$1"
+    within 60 helps "$1"
     grep -q '^tree: ' "$tmp/help" || { wrong "process $1 does not answer:"; cat "$tmp/err"; }
 }
 # says STATUS LINE COMMAND...: it writes nothing but this line to standard error.
@@ -66,7 +66,7 @@ options=ask=@reap.%p
 start 1 shell env LD_PRELOAD="$preload $library" sh -c 'x=$(date); echo $$; read x; exec sleep 30'
 answers "$pid"
 echo go >&9
-within 5 grep -q sleep "/proc/$pid/comm"
+within 60 grep -q sleep "/proc/$pid/comm"
 answers "$pid" # a program started by exec, in place of the other
 "$ask" "$pid" json | grep -q '"program": "sleep"' || wrong "not the program that was started by exec"
 kill "$pid"
@@ -243,7 +243,7 @@ else
     stop
     start 1 strange unshare -U "$programs/asked_reaps"
     refuses() { "$ask" "$pid" help 2>&1 | grep -q '^reap-ask: reap: '; }
-    within 5 refuses
+    within 60 refuses
     says 1 "reap: only root may ask process $pid: its user has no number of its own here" "$ask" "$pid" tree
     stop
 fi

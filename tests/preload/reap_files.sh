@@ -35,10 +35,10 @@ says_or_listens() { [ -s "$tmp/err" ] || timeout 5 "$ask" "$1" help >"$tmp/help"
 run_ask() {
     mkfifo "$tmp/input"
     rm -f "$tmp/err" "$tmp/help"
-    REAP_OPTIONS=$1 timeout 20 $as "$program" <"$tmp/input" >"$tmp/out" 2>"$tmp/err" &
+    REAP_OPTIONS=$1 timeout 100 $as "$program" <"$tmp/input" >"$tmp/out" 2>"$tmp/err" &
     started=$!
     exec 9>"$tmp/input"
-    within 10 says_or_listens "${1#ask=}"
+    within 60 says_or_listens "${1#ask=}"
     exec 9>&-
     wait $started || wrong "status $?"
     rm "$tmp/input"
@@ -92,7 +92,7 @@ option=reap-ask
 asks() {
     row=$1 name=$2 at=$room/$2
     make_at "$row"
-    timeout 20 $as "$ask" "$at" help >"$tmp/out" 2>"$tmp/err"
+    timeout 60 $as "$ask" "$at" help >"$tmp/out" 2>"$tmp/err"
     got=$?
     [ $got = 1 ] || wrong "status $got"
     [ ! -s "$tmp/out" ] || wrong "it prints"
@@ -113,9 +113,9 @@ mkfifo "$tmp/input"
 REAP_OPTIONS=ask=$tmp/asked "$program" <"$tmp/input" >"$tmp/out" &
 started=$!
 exec 9>"$tmp/input"
-within 10 says_or_listens "$tmp/asked"
+within 60 says_or_listens "$tmp/asked"
 for question in help tree; do
-    timeout 20 "$ask" "$tmp/asked" $question >/dev/full 2>"$tmp/err"
+    timeout 60 "$ask" "$tmp/asked" $question >/dev/full 2>"$tmp/err"
     [ $? = 1 ] || wrong "status $?"
     expect "reap-ask: the answer cannot be written: No space left on device"
 done

@@ -259,6 +259,6 @@ ask() {
 header() { sed -n "s/^$1: //Ip" "$tmp/headers" | tr -d '\r'; }
 expect() { [ "$2" = "$1" ] || complain "${3:-$path}: got '$(printf %.200s "$2" | tr '\n' '|')', not '$1'"; }
 logged() {
-    within 10 has "$2" "$dir/error.log" "$1"
+    within 60 has "$2" "$dir/error.log" "$1"
     grep -cE "$1" "$dir/error.log"
 }

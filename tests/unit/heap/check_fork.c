@@ -248,7 +248,7 @@ TEST(a_fork_waits_for_a_nested_malloc, .times = 2 * POLICIES)
     while (ready == 0) sched_yield();
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(10);
+        alarm(60);
         use_all_sizes();
         _exit(heap_is_valid() ? 0 : 1);
     }
