@@ -35,6 +35,7 @@ static void pull_out(struct heap *heap, struct superblock *sb, struct list *pull
         heap_bin_out(heap, sb);
     role.owner = OWNER_NONE;
     role.heap = HEAP_NONE;
+    role.left_by = heap->id & (IDS_MAX - 1);
     superblock_set_role(sb, role);
     atomic_fetch_sub_explicit(&heap->slots, superblock_slots(sb), memory_order_relaxed);
     __atomic_fetch_add(&heap->counts.transfers, 1, __ATOMIC_RELAXED);
@@ -43,13 +44,14 @@ static void pull_out(struct heap *heap, struct superblock *sb, struct list *pull
 }
 
 /* Gives pulled superblocks to the global heap. Without a lock, since the fence is a system call. */
-static size_t give_pulled(struct heap *heap, struct list *pulled)
+static size_t give_pulled(struct list *pulled)
 {
-    ASSERT(!lock_is_mine(&heap->lock));
     size_t n = 0;
     if (!list_is_empty(pulled) && !heap_path_is_locked()) rseq_fence(); /* one for all */
-    for (struct list_node *node; (node = list_pop(pulled)) != NULL; n++)
-        global_heap_give(LIST_ENTRY(node, struct superblock, link), heap->id);
+    for (struct list_node *node; (node = list_pop(pulled)) != NULL; n++) {
+        struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
+        global_heap_give(sb, sb->role.left_by);
+    }
     global_heap_settle();
     return n;
 }
@@ -77,7 +79,7 @@ static size_t give_all_of(struct heap *heap)
     heap->orphan = heap->was_alone = false;
     heap_unlock(heap);
     heap_visit_ends(heap);
-    return give_pulled(heap, &pulled);
+    return give_pulled(&pulled);
 }
 
 /* The superblock was queued to a locked heap and is on it, but on no list. An active one is worth pulling if
@@ -143,7 +145,7 @@ static size_t give_queued(struct heap *heap)
         }
         heap_visit_ends(heap);
     }
-    return n + give_pulled(heap, &pulled);
+    return n + give_pulled(&pulled);
 }
 
 /* It only tries the locks of heaps that have threads. */
@@ -176,10 +178,24 @@ COLD void heap_empty_queues(void)
 
 _Atomic uint64_t heap_looked_at;
 
+/* The empty superblocks of all heaps. An orphan's too: nobody owns them, so this takes no fence. */
+static void give_unused(void)
+{
+    bool any = false;
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
+        if (atomic_load_explicit(&heap->empties, memory_order_relaxed) == 0) continue;
+        if (!lock_try(&heap->lock)) continue;
+        any |= heap_give_unused(heap);
+        heap_unlock(heap);
+    }
+    if (any) global_heap_settle();
+}
+
 static bool is_idle(const struct superblock *sb) { return sb != NULL && superblock_live(sb) == 0; }
 
-/* Returns the classes whose active superblock had no live block at this look and at the one before. */
-static uint64_t idle_classes(struct heap *heap)
+/* Notes the classes whose active superblock has no live block, and returns those of which the look before
+ * said so too. */
+static uint64_t idle_again(struct heap *heap)
 {
     ASSERT(lock_is_mine(&heap->lock));
     uint64_t before = heap->idle;
@@ -189,35 +205,37 @@ static uint64_t idle_classes(struct heap *heap)
     return before & heap->idle;
 }
 
-static void give_idle(struct heap *heap, uint64_t classes)
+static void pull_idle(struct heap *heap, struct list *pulled)
 {
-    struct list pulled = {NULL};
-    heap_visit(heap);
     lock_take(&heap->lock);
-    for (; classes != 0; classes &= classes - 1) {
-        struct superblock *active = heap_active(heap, (unsigned)__builtin_ctzll(classes));
-        if (is_idle(active)) pull_out(heap, active, &pulled);
+    for (uint64_t left = heap->leaving; left != 0; left &= left - 1) {
+        struct superblock *active = heap_active(heap, (unsigned)__builtin_ctzll(left));
+        if (is_idle(active)) pull_out(heap, active, pulled);
     }
+    heap->leaving = heap->idle = 0;
     heap_keep_invariant(heap);
     heap_unlock(heap);
-    heap_visit_ends(heap);
-    give_pulled(heap, &pulled);
 }
 
-/* The empty superblocks of all heaps. An orphan's too: nobody owns them, so this takes no fence. With fences
- * the active ones too. */
-static void give_unused(bool with_fences)
+/* The active superblocks that are empty at two looks. All heaps are visited with one fence. */
+static void give_idle(void)
 {
-    bool any = false;
+    struct list pulled = {NULL};
+    uint64_t any = 0;
     for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
-        if (!with_fences && atomic_load_explicit(&heap->empties, memory_order_relaxed) == 0) continue;
         if (!lock_try(&heap->lock)) continue;
-        any |= heap_give_unused(heap);
-        uint64_t idle = with_fences ? idle_classes(heap) : 0;
+        any |= heap->leaving = idle_again(heap);
         heap_unlock(heap);
-        if (idle != 0) give_idle(heap, idle);
+        if (heap->leaving != 0 && !heap_path_is_locked()) atomic_fetch_add(&heap->visited, 1);
     }
-    if (any) global_heap_settle();
+    if (any == 0) return;
+    if (!heap_path_is_locked()) rseq_fence();
+    for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
+        if (heap->leaving == 0) continue;
+        pull_idle(heap, &pulled);
+        heap_visit_ends(heap);
+    }
+    give_pulled(&pulled);
 }
 
 static void send_kept_home(bool of_orphans)
@@ -241,7 +259,8 @@ COLD void heap_send_idle_home(bool of_orphans)
     gate_enter(&heap_transit);
     if (!heap_path_is_locked()) send_kept_home(of_orphans);
     /* also what the blocks that went home have emptied */
-    give_unused(of_orphans);
+    give_unused();
+    if (of_orphans) give_idle();
     gate_leave(&heap_transit);
 }
 

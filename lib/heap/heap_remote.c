@@ -314,7 +314,7 @@ bool heap_take_idle(struct heap *heap)
 bool heap_keeps_any(void)
 {
     for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
-        if (atomic_load_explicit(&heap->empties, memory_order_relaxed) != 0) return true;
+        if (atomic_load_explicit(&heap->empties, memory_order_relaxed) != 0 || heap->idle != 0) return true;
         for (unsigned i = 0; i < HEAP_KEPT; i++)
             if (__atomic_load_n(batch_of(heap->id, CLASS_WIDE + i), __ATOMIC_RELAXED) != 0) return true;
     }
