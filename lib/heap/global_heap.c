@@ -17,6 +17,7 @@ struct level {
     _Atomic unsigned detours;            /* visits that found the lock taken, since the last that got it */
     struct bin bins[CLASSES];
     struct list empty;    /* of one slot; of a cache's heap only */
+    bool took_empty;      /* it gave one to a heap since the last look */
     _Atomic size_t slots; /* of superblocks in bins, and empty ones; also read without the lock */
     unsigned hand;        /* the class that was last to give one up; 0: the empty ones */
 };
@@ -39,6 +40,8 @@ static inline void add_slots(struct level *level, ptrdiff_t change)
 {
     atomic_store_explicit(&level->slots, slots_of(level) + (size_t)change, memory_order_relaxed);
 }
+
+static _Atomic size_t kept_empty; /* superblocks on all lists `empty` */
 
 /* --- the level of a superblock --------------------------------------------------------------- */
 
@@ -121,6 +124,7 @@ static void file_empty(struct level *level, struct superblock *sb)
     list_push(&level->empty, &sb->link);
     sb->group = GROUP_EMPTY;
     add_slots(level, (ptrdiff_t)superblock_slots(sb));
+    atomic_fetch_add_explicit(&kept_empty, 1, memory_order_relaxed);
 }
 
 /* Files an unowned superblock that is on no list. While some of its blocks are held back, the last live block
@@ -147,10 +151,12 @@ static void file_on_level(struct level *level, struct superblock *sb)
 static void unfile(struct level *level, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&level->lock) && is_on_level(level, sb) && slots_of(level) >= superblock_slots(sb));
-    if (sb->group == GROUP_EMPTY)
+    if (sb->group == GROUP_EMPTY) {
         list_remove(&sb->link);
-    else
+        atomic_fetch_sub_explicit(&kept_empty, 1, memory_order_relaxed);
+    } else {
         bin_remove(&level->bins[sb->class], sb);
+    }
     add_slots(level, -(ptrdiff_t)superblock_slots(sb));
 }
 
@@ -204,7 +210,8 @@ static struct superblock *take_from_level(struct level *level, unsigned class, u
     if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return NULL;
     file_arrived(level);
     while ((sb = bin_fullest(&level->bins[class], 1)) != NULL && !is_fit(sb, id)) hold_back(level, sb);
-    if (sb == NULL && sizeclasses[class].slots == 1) sb = first_empty(level);
+    if (sb == NULL && sizeclasses[class].slots == 1 && (sb = first_empty(level)) != NULL)
+        level->took_empty = true;
     if (sb != NULL) {
         unfile(level, sb);
         set_role(sb, HEAP_NONE, 0);
@@ -364,6 +371,22 @@ void global_heap_collect(void)
             }
         }
     unlock_level(&top);
+}
+
+bool global_heap_keeps_any(void) { return atomic_load_explicit(&kept_empty, memory_order_relaxed) != 0; }
+
+void global_heap_give_unused(void)
+{
+    for (struct level *level = first_level(); level != &top; level = level_after(level)) {
+        if (!lock_try(&level->lock)) continue;
+        for (struct superblock *sb; !level->took_empty && (sb = first_empty(level)) != NULL;) {
+            unfile(level, sb);
+            set_role(sb, HEAP_NONE, 0);
+            push_arrival(&top, sb);
+        }
+        level->took_empty = false;
+        unlock_level(level);
+    }
 }
 
 bool global_heap_has_free(struct superblock *sb, const void *block)

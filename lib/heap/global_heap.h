@@ -56,6 +56,12 @@ bool global_heap_free(struct superblock *sb, void *block);
  * superblocks to the arenas. */
 void global_heap_collect(void);
 
+/* Gives the empty superblocks of caches' heaps that took none since the call before to the arenas. */
+void global_heap_give_unused(void);
+
+/* Returns true if a cache's heap has empty superblocks. */
+bool global_heap_keeps_any(void);
+
 /* Returns true if the block is free. For a block whose superblock is on no other heap. */
 bool global_heap_has_free(struct superblock *sb, const void *block);
 

@@ -261,6 +261,7 @@ COLD void heap_send_idle_home(bool of_orphans)
     /* also what the blocks that went home have emptied */
     give_unused();
     if (of_orphans) give_idle();
+    global_heap_give_unused();
     gate_leave(&heap_transit);
 }
 

@@ -5,6 +5,7 @@
 #include "arena/reclaim.h"
 #include "base/options.h"
 #include "base/report.h"
+#include "heap/global_heap.h"
 #include "heap/heap_table.h"
 #include "hoard/reap_hooks.h"
 
@@ -29,10 +30,11 @@ static void sleep_ms(unsigned ms)
     while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR) continue;
 }
 
-/* Returns true if ids keep blocks, or depots dead reaps. */
+/* Returns true if ids keep blocks, heaps empty superblocks, or depots dead reaps. */
 static bool keeps_any(void)
 {
-    return heap_keeps_any() || (reap_hooks_now() != NULL && reap_hooks_now()->kept() != 0);
+    if (heap_keeps_any() || global_heap_keeps_any()) return true;
+    return reap_hooks_now() != NULL && reap_hooks_now()->kept() != 0;
 }
 
 /* A thread keeps a block, and then looks whether this thread sleeps. The look may pass the store on its way

@@ -107,6 +107,23 @@ TEST(an_empty_one_serves_any_class_near, .times = PATHS)
     }
 }
 
+TEST(an_empty_one_goes_when_nobody_took_one, .times = PATHS)
+{
+    start(_i, TWO_CACHES);
+    size_t unused = arena_held().unused;
+    give_on(1, new_superblock(CLASS, 0));
+    give_on(5, new_superblock(CLASS, 0));
+    give_on(5, new_superblock(CLASS, 0));
+    ck_assert_ptr_nonnull(take_on(6, OTHER));
+    heap_send_idle_home(false);
+    ck_assert_uint_eq(arena_held().unused, unused + SUPERBLOCK);
+    ck_assert(global_heap_keeps_any());
+    ck_assert_ptr_null(take_on(1, CLASS));
+    heap_send_idle_home(false);
+    ck_assert_uint_eq(arena_held().unused, unused + (size_t)2 * SUPERBLOCK);
+    ck_assert(!global_heap_keeps_any() && global_heap_is_valid());
+}
+
 TEST(what_is_too_much_goes_up, .times = PATHS)
 {
     start(_i, TWO_CACHES);
