@@ -57,9 +57,9 @@ bool heap_block_is_free(struct superblock *sb, void *block);
  * of a superblock for each class and heap. */
 void heap_deliver_all(void);
 
-/* Sends home what heaps have kept, and not used, since the call before: wide blocks to their superblocks, and
- * empty superblocks to the arenas. of_orphans, for the thread that purges: also wide blocks of threads that
- * this child of a fork does not have, and active superblocks. The caller holds no lock. */
+/* Sends home what heaps have kept, and not used, since the call before: blocks in batches to their
+ * superblocks, and empty superblocks to the arenas. of_orphans, for the thread that purges: also blocks of
+ * threads that this child of a fork does not have, and active superblocks. The caller holds no lock. */
 void heap_send_idle_home(bool of_orphans);
 
 /* Returns true if a heap keeps anything that heap_send_idle_home would look at. */

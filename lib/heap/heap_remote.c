@@ -283,21 +283,21 @@ static bool take_idle(struct heap *heap)
 {
     const bool own = heap->id == rseq_id();
     bool any = false, closed = false;
-    for (unsigned i = 0; i < HEAP_KEPT; i++) {
-        uint64_t *at = batch_of(heap->id, CLASS_WIDE + i), word = __atomic_load_n(at, __ATOMIC_RELAXED);
-        bool idle = word != 0 && word == heap->kept[i];
-        heap->kept[i] = word;
+    for (unsigned class = 1; class < CLASSES; class ++) {
+        uint64_t *at = batch_of(heap->id, class), word = __atomic_load_n(at, __ATOMIC_RELAXED);
+        bool idle = word != 0 && word == heap->kept[class];
+        heap->kept[class] = word;
         if (!idle) continue;
         if (own)
-            any |= deliver_own_batch(heap->id, CLASS_WIDE + i);
+            any |= deliver_own_batch(heap->id, class);
         else
             closed |= close_word(at);
     }
     if (closed) rseq_fence();
-    for (unsigned i = 0; closed && i < HEAP_KEPT; i++) {
-        uint64_t word = take_closed(batch_of(heap->id, CLASS_WIDE + i));
+    for (unsigned class = 1; closed && class < CLASSES; class ++) {
+        uint64_t word = take_closed(batch_of(heap->id, class));
         if (word == 0) continue;
-        deliver_batch(word, CLASS_WIDE + i);
+        deliver_batch(word, class);
         any = true;
     }
     return any;
@@ -315,8 +315,8 @@ bool heap_keeps_any(void)
 {
     for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
         if (atomic_load_explicit(&heap->empties, memory_order_relaxed) != 0 || heap->idle != 0) return true;
-        for (unsigned i = 0; i < HEAP_KEPT; i++)
-            if (__atomic_load_n(batch_of(heap->id, CLASS_WIDE + i), __ATOMIC_RELAXED) != 0) return true;
+        for (unsigned class = 1; class < CLASSES; class ++)
+            if (__atomic_load_n(batch_of(heap->id, class), __ATOMIC_RELAXED) != 0) return true;
     }
     return false;
 }

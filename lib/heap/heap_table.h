@@ -87,8 +87,6 @@ static inline uint64_t *heap_batch_link(void *block, bool is_stub)
     return (uint64_t *)(void *)((char *)block + (is_stub ? HEAP_KEPT_LINK : HEAP_BATCH_LINK));
 }
 
-enum { HEAP_KEPT = CLASS_CHUNK - CLASS_WIDE }; /* classes of which an id keeps blocks */
-
 enum { HEAP_DETOURS = 32 };
 
 enum { HEAP_SPARSE = 8 }; /* slots of a class that have no huge pages */
@@ -117,7 +115,7 @@ struct heap {
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
     struct heap_counts counts;
     _Atomic uint8_t had[CLASSES]; /* slots that it got of the arenas for each class, up to HEAP_SPARSE */
-    uint64_t kept[HEAP_KEPT]; /* the words of the wide classes' batches at the last look (heap_remote.c) */
+    uint64_t kept[CLASSES];       /* the words of its batches at the last look (heap_remote.c) */
 };
 
 static inline uint64_t *heap_slot(const struct heap *heap, unsigned class)

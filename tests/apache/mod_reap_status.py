@@ -72,11 +72,12 @@ def check_document(text):
     for process in processes:
         must(process["state"] in ("answers", "silent", "stopping"), "state", process["state"])
         must((process["backend"] is None) == (process["state"] == "silent"), "backend of", process["pid"])
+        must(process["rss"] is not None or process["state"] == "silent", "rss of", process["pid"]) # None: it has ended
         check_tree(process)
     for key in SUMS:
         must(totals[key] == sum(process["pools"][key] for process in processes), key, "of processes")
         must(totals[key] == sum(tag[key] for tag in document["tags"]), key, "of tags")
-    must(totals["rss"] == sum(process["rss"] for process in processes), "rss")
+    must(totals["rss"] == sum(process["rss"] or 0 for process in processes), "rss")
     known = [process["pss"] for process in processes if process["pss"] is not None]
     must(totals["pss"] == (sum(known) if len(known) == len(processes) else None), "pss", totals["pss"], "of", known)
     for process in processes:
