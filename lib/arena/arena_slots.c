@@ -234,7 +234,10 @@ static void end_slots(struct arena *arena, uint64_t mask)
     ASSERT((atomic_load(&arena->used) & mask) == mask && (atomic_load(&arena->dirty) & mask) == 0);
     atomic_fetch_and(&arena->heads, ~mask);
     atomic_fetch_or(&arena->dirty, mask);
-    atomic_store_explicit(&arena->freed_at, pages_clock(), memory_order_relaxed);
+    uint64_t idle_for = atomic_load_explicit(&arenas.idle_for, memory_order_relaxed);
+    uint64_t since = pages_clock() - idle_for;
+    if (idle_for == 0 || since > atomic_load_explicit(&arena->freed_at, memory_order_relaxed))
+        atomic_store_explicit(&arena->freed_at, since, memory_order_relaxed);
     unsigned slots = (unsigned)__builtin_popcountll(mask);
     atomic_fetch_add_explicit(&arenas.dirty_slots, slots, memory_order_relaxed);
     arena_release(arena, mask);

@@ -57,6 +57,7 @@ struct arenas {
     _Atomic bool limit_is_known;
     _Atomic size_t dirty_slots;
     _Atomic uint64_t purged_at;
+    _Atomic uint64_t idle_for; /* ms: slots that are given now have been free for that long, in truth */
 };
 
 extern HIDDEN struct arenas arenas;

@@ -224,6 +224,12 @@ void arena_wait_for_unused(bool (*other)(void))
     atomic_store(&arena_watched, 0);
 }
 
+void arena_note_idle_for(uint64_t ms)
+{
+    uint64_t now = pages_clock();
+    atomic_store_explicit(&arenas.idle_for, ms < now ? ms : now, memory_order_relaxed);
+}
+
 uint64_t arena_purged_at(void) { return atomic_load_explicit(&arenas.purged_at, memory_order_relaxed); }
 
 void arena_purge_if_due(void)

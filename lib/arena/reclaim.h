@@ -13,6 +13,9 @@ bool arena_make_room(size_t more);
 /* Slots or a mapping have come into use: an earlier fall may have been too deep. */
 void arena_note_wanted(void);
 
+/* Slots that become free from here on have been idle for so many ms already. For one thread. */
+void arena_note_idle_for(uint64_t ms);
+
 /* Sleeps until there is unused memory, or `other` returns true: for the thread that purges. */
 void arena_wait_for_unused(bool (*other)(void));
 

@@ -47,9 +47,9 @@ static bool any_is_kept(void)
     return keeps_any();
 }
 
-/* What is kept goes home when two looks have found it the same, and is then unused for purge_ms: eight looks
- * in that time, so that all has gone before twice the time has. Little goes after half of it: within purge_ms
- * of its last use. */
+/* What is kept goes home when two looks have found it the same, and is then unused for purge_ms, of which it
+ * has been idle from look to look: eight looks in that time, so that all has gone before twice the time has.
+ * Little goes after half of it: within purge_ms of its last use. */
 static void *purge_forever(void *unused)
 {
     (void)unused;
@@ -57,8 +57,10 @@ static void *purge_forever(void *unused)
     for (;;) {
         arena_wait_for_unused(any_is_kept);
         sleep_ms(ms);
+        arena_note_idle_for(ms);
         if (reap_hooks_now() != NULL) reap_hooks_now()->give_idle();
         heap_send_idle_home(true);
+        arena_note_idle_for(0);
         arena_purge(arena_held().unused <= LITTLE ? options.purge_ms / 2 : options.purge_ms);
     }
     return NULL;

@@ -297,6 +297,30 @@ TEST(slots_that_are_not_old_enough_stay)
     ck_assert_uint_eq(arena_held().peak, 5 * SUPERBLOCK);
 }
 
+static struct superblock *use(unsigned n)
+{
+    bool clean;
+    struct superblock *span = arena_take_span(n, 1, SLOT_SPAN, ARENA_SPAN, &clean);
+    ck_assert_ptr_nonnull(span);
+    return span;
+}
+
+/* But the latest slot of an arena counts. */
+TEST(slots_that_have_been_idle_are_so_much_older)
+{
+    struct superblock *idle = use(1), *late = use(1);
+    arena_note_idle_for(60000);
+    arena_give_span(idle);
+    ck_assert_uint_eq(arena_purge(61000), 0);
+    ck_assert_uint_eq(arena_purge(60000), SUPERBLOCK);
+    idle = use(1);
+    arena_note_idle_for(0);
+    arena_give_span(late);
+    arena_note_idle_for(60000);
+    arena_give_span(idle);
+    ck_assert_uint_eq(arena_purge(60000), 0);
+}
+
 TEST(purges_come_by_themselves_when_due)
 {
     options.purge_ms = 20;
@@ -314,14 +338,6 @@ TEST(purges_come_by_themselves_when_due)
 }
 
 /* --- what stays at a fall -------------------------------------------------------------------------- */
-
-static struct superblock *use(unsigned n)
-{
-    bool clean;
-    struct superblock *span = arena_take_span(n, 1, SLOT_SPAN, ARENA_SPAN, &clean);
-    ck_assert_ptr_nonnull(span);
-    return span;
-}
 
 /* A free that a slow path follows. Returns the slots held then. */
 static size_t fall(struct superblock *span)
