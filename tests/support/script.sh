@@ -12,7 +12,7 @@ build=$(cd "${top_builddir:-.}" && pwd)
 
 tmp=$(mktemp -d) || exit 99
 at_exit=:
-trap 'eval "$at_exit"; rm -rf "$tmp"' EXIT
+trap 'kill $running 2>/dev/null; eval "$at_exit"; rm -rf "$tmp"' EXIT
 trap 'exit 99' HUP INT TERM
 
 bad=0
@@ -44,6 +44,7 @@ aside() {
         tmp=$tmp/aside-$asides
         mkdir -m 755 "$tmp"
         trap "$at_exit" EXIT
+        trap 'exit 99' HUP INT TERM
         "$@"
         exit $bad
     ) >"$tmp/$asides.told" 2>&1 &
