@@ -160,6 +160,13 @@ static void unfile(struct level *level, struct superblock *sb)
     add_slots(level, -(ptrdiff_t)superblock_slots(sb));
 }
 
+/* Takes a superblock off its list, for a heap or another level. */
+static void take_off(struct level *level, struct superblock *sb)
+{
+    unfile(level, sb);
+    set_role(sb, HEAP_NONE, 0);
+}
+
 static void refile_on_level(struct level *level, struct superblock *sb)
 {
     unfile(level, sb);
@@ -212,10 +219,7 @@ static struct superblock *take_from_level(struct level *level, unsigned class, u
     while ((sb = bin_fullest(&level->bins[class], 1)) != NULL && !is_fit(sb, id)) hold_back(level, sb);
     if (sb == NULL && sizeclasses[class].slots == 1 && (sb = first_empty(level)) != NULL)
         level->took_empty = true;
-    if (sb != NULL) {
-        unfile(level, sb);
-        set_role(sb, HEAP_NONE, 0);
-    }
+    if (sb != NULL) take_off(level, sb);
     ASSERT(sb == NULL || (sb->role.owner == OWNER_NONE && !list_holds(&sb->link)));
     unlock_level(level);
     return sb;
@@ -232,8 +236,7 @@ static struct superblock *surplus(struct level *level, size_t keeps)
         level->hand = (level->hand + 1) % CLASSES;
         sb = level->hand != 0 ? bin_emptiest(&level->bins[level->hand]) : first_empty(level);
     }
-    unfile(level, sb);
-    set_role(sb, HEAP_NONE, 0);
+    take_off(level, sb);
     return sb;
 }
 
@@ -380,8 +383,7 @@ void global_heap_give_unused(void)
     for (struct level *level = first_level(); level != &top; level = level_after(level)) {
         if (!lock_try(&level->lock)) continue;
         for (struct superblock *sb; !level->took_empty && (sb = first_empty(level)) != NULL;) {
-            unfile(level, sb);
-            set_role(sb, HEAP_NONE, 0);
+            take_off(level, sb);
             push_arrival(&top, sb);
         }
         level->took_empty = false;

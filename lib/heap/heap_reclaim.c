@@ -8,13 +8,22 @@
 
 /* --- taking back from the heaps of others ---------------------------------------------------- */
 
-/* The fence is a system call, so the caller does not hold the lock yet. */
-void heap_visit(struct heap *heap)
+static void announce_visit(struct heap *heap)
 {
     ASSERT(!lock_is_mine(&heap->lock));
-    if (heap_path_is_locked()) return;
-    atomic_fetch_add(&heap->visited, 1);
-    rseq_fence();
+    if (!heap_path_is_locked()) atomic_fetch_add(&heap->visited, 1);
+}
+
+/* Waits for the sections that run now. It is a system call, so the caller holds no lock. */
+static void let_sections_end(void)
+{
+    if (!heap_path_is_locked()) rseq_fence();
+}
+
+void heap_visit(struct heap *heap)
+{
+    announce_visit(heap);
+    let_sections_end();
 }
 
 void heap_visit_ends(struct heap *heap)
@@ -47,7 +56,7 @@ static void pull_out(struct heap *heap, struct superblock *sb, struct list *pull
 static size_t give_pulled(struct list *pulled)
 {
     size_t n = 0;
-    if (!list_is_empty(pulled) && !heap_path_is_locked()) rseq_fence(); /* one for all */
+    if (!list_is_empty(pulled)) let_sections_end(); /* once for all */
     for (struct list_node *node; (node = list_pop(pulled)) != NULL; n++) {
         struct superblock *sb = LIST_ENTRY(node, struct superblock, link);
         global_heap_give(sb, sb->role.left_by);
@@ -226,10 +235,10 @@ static void give_idle(void)
         if (!lock_try(&heap->lock)) continue;
         any |= heap->leaving = idle_again(heap);
         heap_unlock(heap);
-        if (heap->leaving != 0 && !heap_path_is_locked()) atomic_fetch_add(&heap->visited, 1);
+        if (heap->leaving != 0) announce_visit(heap);
     }
     if (any == 0) return;
-    if (!heap_path_is_locked()) rseq_fence();
+    let_sections_end();
     for (struct heap *heap = heap_next(0); heap != NULL; heap = heap_next(heap->id + 1u)) {
         if (heap->leaving == 0) continue;
         pull_idle(heap, &pulled);

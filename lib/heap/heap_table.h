@@ -109,12 +109,12 @@ struct heap {
     struct list empty[SUPERBLOCK_SIZES];
     _Atomic uint32_t empties;   /* superblocks on these lists */
     bool took_empty;            /* it took one off them since the last look (heap_give_unused) */
-    uint64_t idle, leaving;     /* classes whose active superblock was empty at the last look, and at two */
     bool given;                 /* to the global heap, since the lock was taken; heap_unlock settles */
     _Atomic uint32_t unseen;    /* slots of superblocks queued since somebody last took the queue */
     uint64_t with[GROUP_EMPTY]; /* the classes that have superblocks in the group */
     struct heap_counts counts;
     _Atomic uint8_t had[CLASSES]; /* slots that it got of the arenas for each class, up to HEAP_SPARSE */
+    uint64_t idle, leaving;       /* classes whose active superblock was empty at the last look, and at two */
     uint64_t kept[CLASSES];       /* the words of its batches at the last look (heap_remote.c) */
 };
 
