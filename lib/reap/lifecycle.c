@@ -353,7 +353,7 @@ static void end_one(struct reap *reap, const char *call)
 static ALWAYS_INLINE bool is_bumped(const struct reap *reap, size_t size)
 {
     uintptr_t more = (uintptr_t)reap->below.first | (uintptr_t)reap->cleanups | reap_states(reap);
-    return (more | reap_region_more(reap)) == 0 && reap->peak == size;
+    return reap_region_only_bumped(reap, size, more);
 }
 
 /* Does the same with such a reap, under one lock, after its vote if it has a parent, and keeps it as the

@@ -75,9 +75,8 @@ void reap_mark_forget_all(struct reap *reap)
 
 /* --- open ------------------------------------------------------------------------------------ */
 
-/* The hole's units, as a mark has them. One in the midst of a chunk that has too many for it is given up, and
- * so is one without units at a chunk's end: what was freed before it would be free for records, and the
- * mark's place among them. */
+/* The hole's units, as a mark has them. A mark gives up a hole in the midst of a chunk that has too many
+ * units for it, and one without units at a chunk's end, since records could take the mark's place. */
 static uint32_t note_room(struct reap *reap)
 {
     bool is_last = reap->current && reap_unit(reap->bump_max) == reap->current->end_unit;

@@ -146,7 +146,7 @@ static void check_hole(const struct reap *reap, struct sums *sums)
     bool limited = reap->flags & REAP_LIMITED;
     HOLDS(sums, limited || reap->end == reap->bump || !reap->heap);
     if (!chunk) {
-        HOLDS(sums, !reap->bump && !reap->bump_max);
+        HOLDS(sums, !reap->bump && !reap->end && !reap->bump_max);
         return;
     }
     HOLDS(sums, reap->bump <= reap->end && reap->end <= reap->bump_max);

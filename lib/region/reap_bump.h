@@ -38,6 +38,13 @@ static inline void reap_chunk_bump_in(struct reap *reap, struct reap_chunk *chun
     reap->starts = (uintptr_t)chunk->starts;
 }
 
+/* There is no hole: the one value for it, in which nothing fits. */
+static inline void reap_chunk_bump_nowhere(struct reap *reap)
+{
+    reap->current = NULL;
+    reap->bump = reap->end = reap->bump_max = NULL;
+}
+
 /* Lets fast paths bump up to bump_max in region mode, and not at all in heap mode. */
 static inline void reap_choose_mode(struct reap *reap)
 {

@@ -261,12 +261,6 @@ static void begin_hole(struct reap *reap, struct reap_chunk *chunk, size_t from,
     reap->own->budget.gained += end - from;
 }
 
-static void drop_hole(struct reap *reap)
-{
-    reap->current = NULL;
-    reap->bump = reap->end = reap->bump_max = NULL;
-}
-
 void reap_free_leave_hole(struct reap *reap)
 {
     struct reap_chunk *chunk = reap->current;
@@ -274,7 +268,7 @@ void reap_free_leave_hole(struct reap *reap)
     size_t unit = reap_unit(reap->bump), units = hole(reap);
     if (chunk->state == REAP_CHUNK_REGION)
         chunk->top = unit; /* before: other threads may look at its objects */
-    drop_hole(reap);
+    reap_chunk_bump_nowhere(reap);
     if (may_have_listed(chunk)) {
         if (units > 0) push_gap(reap, unit, units);
     } else if (chunk->state == REAP_CHUNK_QUIET) {
@@ -640,7 +634,7 @@ void reap_free_trim(struct reap *reap)
         return;
     }
     if (!chunk || chunk->first != reap_unit(reap->bump) || !may_be_given_back(reap, chunk)) return;
-    drop_hole(reap);
+    reap_chunk_bump_nowhere(reap);
     reap_chunk_release(reap, chunk);
 }
 

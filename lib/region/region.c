@@ -176,7 +176,7 @@ static NOINLINE void end_rest(struct reap *reap)
     give_back_all(reap_spares(reap));
     if (reap_tables_are_apart(reap)) hoard_free(reap->own);
     entry_clear(reap_first_chunk(reap));
-    reap->bump = reap->bump_max = NULL;
+    reap_chunk_bump_nowhere(reap);
     reap->tables = &reap_no_tables;
 }
 
@@ -187,7 +187,7 @@ bool reap_region_destroy(struct reap *reap, bool may_stay)
     uint8_t votes = atomic_load_explicit(&reap->below.votes, memory_order_relaxed);
     struct reap_chunk *first = reap_first_chunk(reap);
     may_stay = may_stay && !(reap->flags & (REAP_WATCHED | REAP_SOURCED));
-    if (reap->flags & REAP_UNMAPPED || !reap_region_only_bumped(reap, first->size)) {
+    if (reap->flags & REAP_UNMAPPED || !reap_region_only_bumped(reap, first->size, 0)) {
         end_rest(reap);
         if (may_stay) begin_reap(first, first->size, false);
     } else if (may_stay) {
@@ -201,8 +201,7 @@ bool reap_region_destroy(struct reap *reap, bool may_stay)
 }
 
 /* Sets `keep`, the bytes of spares for the next round, from the bytes of chunks that this round has used
- * beside the first one. A greater number is taken at once; a smaller one only by an eighth of the
- * difference. */
+ * beside the first one: a greater number at once, a smaller one by an eighth of the difference. */
 static void update_keep(struct reap *reap)
 {
     size_t used = 0;
@@ -216,8 +215,7 @@ static void update_keep(struct reap *reap)
         reap->keep -= (reap->keep - (uint32_t)used + 7) / 8;
 }
 
-/* The current chunk, if options made it bigger than any other reap's chunks, and the round has not used half
- * of it: the chunk that one round needed must not stay for all following ones. Else NULL. */
+/* The current chunk, if options made it a big one, and the round has not used half of it; else NULL. */
 static const struct reap_chunk *too_big(const struct reap *reap)
 {
     const struct reap_chunk *chunk = reap->current;
@@ -325,14 +323,14 @@ static NOINLINE void clear_any(struct reap *reap)
     reap_chunk_adopt(reap);
     update_keep(reap);
     const struct reap_chunk *big = too_big(reap);
-    if (reap_region_only_bumped(reap, first->size)) reap_region_forget_records(reap, first, first->size);
+    if (reap_region_only_bumped(reap, first->size, 0)) reap_region_forget_records(reap, first, first->size);
+    reap->cleanups = reap->spare_cleanups = NULL; /* before the hole is there: see Fork in reap_tree.h */
     entry_clear(first);
     reap->heap = false;
     reap->flags &= (uint8_t)~REAP_UNMAPPED;
     lay_out_first(reap, first, first->size, first->is_users);
     first->shared = reap_is_part(reap);
     reap->tables = &reap_no_tables;
-    reap->cleanups = reap->spare_cleanups = NULL;
     carve_face(reap);
     size_t size = size_of_name(reap);
     void *place = size ? reap_chunk_record(reap, first, size) : NULL;
@@ -347,7 +345,7 @@ ALIGNED void reap_region_clear(struct reap *reap)
     ASSERT(!reap->below.first && !(reap->flags & REAP_MARKED));
     size_t size = reap_first_chunk(reap)->size;
     if (size_of_name(reap) || reap->flags & (REAP_WATCHED | REAP_UNMAPPED) ||
-        !reap_region_only_bumped(reap, size)) {
+        !reap_region_only_bumped(reap, size, 0)) {
         clear_any(reap);
         return;
     }

@@ -134,22 +134,24 @@ static ALWAYS_INLINE uintptr_t reap_region_more(const struct reap *reap)
 }
 
 /* Returns true if a reap without REAP_UNMAPPED has never done more than to bump in its first chunk, of so
- * many bytes, and back. */
-static ALWAYS_INLINE bool reap_region_only_bumped(const struct reap *reap, size_t size)
+ * many bytes, and back, and has its hole: so a new bump pointer empties it. `more` must be 0, too. */
+static ALWAYS_INLINE bool reap_region_only_bumped(const struct reap *reap, size_t size, uintptr_t more)
 {
-    return (reap->heap | reap_region_more(reap)) == 0 && reap->peak == size;
+    more |= reap->heap | reap_region_more(reap);
+    more |= (uintptr_t)reap->current ^ (uintptr_t)reap_first_chunk(reap);
+    return more == 0 && reap->peak == size;
 }
 
-/* Forgets the objects of such a reap if it has no children, no records, and no flags but these: so its hole
- * ends where it did. False: it is another one, and nothing has changed. */
+/* Forgets the objects of such a reap if it has no children, no records, and no flags but these. False: it is
+ * another one, and nothing has changed. */
 static ALWAYS_INLINE bool reap_region_forget(struct reap *reap, unsigned flags)
 {
     struct reap_chunk *first = reap_first_chunk(reap);
     size_t size = first->size;
     unsigned special = reap->flags & ~flags;
     uintptr_t more = (uintptr_t)reap->below.first | special | first->has_records;
-    if (UNLIKELY(more != 0) || !reap_region_only_bumped(reap, size)) return false;
-    ASSERT(reap->current == first && !reap->cleanups && !reap->spare_cleanups);
+    if (UNLIKELY(!reap_region_only_bumped(reap, size, more))) return false;
+    ASSERT(!reap->cleanups && !reap->spare_cleanups);
     if (reap->bump == (char *)reap_address(first->first)) return true;
     reap->bump = reap_address(first->first);
     reap->end = reap->bump_max;

@@ -70,6 +70,46 @@ TEST(objects_come_from_the_bump_pointer_only, .modes = NOT_IN_PARTS)
     ck_assert(spend_hole(64) <= objects[19]);
 }
 
+/* Fills the hole of a reap to its last unit. */
+static void fill(void *handle)
+{
+    struct reap_front *front = handle;
+    while (front->bump < front->end) reapMalloc(&handle, 16);
+}
+
+/* A mark where the first chunk is full to its last unit, after which the reap's memory is used anew in one of
+ * these ways. An object that does not fit into the chunk must not lie behind it. */
+enum { BY_CLEAR, BY_REWIND, BY_END, BY_END_OF_CHILD, BY_CLEAR_IN_LIMIT, BY_CLEAR_OPEN, WAYS };
+TEST(a_mark_in_a_full_chunk, .times = WAYS)
+{
+    needs(!apart_on, "objects lie apart");
+    void *r, *parent = NULL;
+    reap_mark mark;
+    if (_i == BY_END_OF_CHILD) reapCreate(&parent, NULL);
+    reapCreate(&r, &parent);
+    if (_i == BY_CLEAR_IN_LIMIT) ck_assert_int_eq(reapSetLimit(&r, 1 << 20), 0);
+    fill(r);
+    if (_i == BY_CLEAR_IN_LIMIT) ck_assert_int_eq(reapSetLimit(&r, 0), 0);
+    reapMark(&r, &mark);
+    if (_i == BY_REWIND) reapRewind(&r, &mark);
+    if (_i != BY_CLEAR_OPEN) reapUnmark(&r, &mark);
+    if (_i == BY_END || _i == BY_END_OF_CHILD) {
+        reapDestroy(&r);
+        reapCreate(&r, &parent);
+    } else {
+        reapFreeAll(&r);
+    }
+    assert_valid(r);
+    for (size_t size = 16; size <= REAP_LARGE; size *= 2) {
+        char *object = memset(reapMalloc(&r, size), 1, size);
+        void *owner;
+        ck_assert_int_eq(reapOf(object + size - 1, &owner), 0);
+        ck_assert_ptr_eq(owner, r);
+    }
+    assert_valid(r);
+    reapDestroy(parent ? &parent : &r);
+}
+
 /* An older object before the mark leaves a free block there: the bump pointer stays. */
 TEST(older_objects_stay_freed, .modes = NOT_IN_PARTS)
 {
