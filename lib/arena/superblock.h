@@ -60,7 +60,6 @@ enum {
     HEAP_GLOBAL = HEAP_NONE + 1,   /* ... in the global heap's bins */
     HEAP_CACHES = HEAP_GLOBAL + 1, /* ... in the first cache's bins; the others follow (global_heap.h) */
     OWNER_NONE = UINT16_MAX,       /* role.owner of an unowned superblock */
-    OWNER_COLD = 0x8000,           /* in role.owner, beside the id: no cache may have the live blocks */
     SUPERBLOCK_BLOCKS = SUPERBLOCK / BLOCK_UNIT, /* at most */
 };
 
@@ -210,16 +209,9 @@ static inline union superblock_role superblock_role(const struct superblock *sb)
     return (union superblock_role){.bits = __atomic_load_n(&sb->role.bits, __ATOMIC_ACQUIRE)};
 }
 
-/* Returns true if no cache may have the superblock's live blocks, whichever heap owns it. */
-static inline bool superblock_is_cold(const struct superblock *sb)
-{
-    unsigned owner = superblock_role(sb).owner;
-    return owner != OWNER_NONE && (owner & OWNER_COLD) != 0;
-}
-
 static inline void superblock_set_role(struct superblock *sb, union superblock_role role)
 {
-    ASSERT(role.owner == OWNER_NONE || (role.owner & ~OWNER_COLD) == role.heap);
+    ASSERT(role.owner == OWNER_NONE || role.owner == role.heap);
     ASSERT(role.owner == OWNER_NONE || role.sharing == SHARING_NONE);
     __atomic_store_n(&sb->role.bits, role.bits, __ATOMIC_RELEASE);
 }

@@ -36,16 +36,10 @@ static void detach(struct heap *heap, struct superblock *sb)
     ASSERT(sb->role.owner == OWNER_NONE);
 }
 
-/* A heap with more slots than this (16 MiB) does not fit into the caches: of its superblocks all but the
- * active ones are cold. Stubs of wide blocks lie close together, and stay warm. */
-enum { COLD_SLOTS = 256 };
-
 static void set_threshold(struct heap *heap, struct superblock *sb, unsigned at)
 {
     union superblock_role role = sb->role;
     role.regroup_at = (uint16_t)at;
-    bool cold = heap->slots > COLD_SLOTS && sb->kind == SLOT_BLOCKS;
-    if (role.owner != OWNER_NONE) role.owner = (uint16_t)(heap->id | (cold ? OWNER_COLD : 0));
     change_role(heap, sb, role);
 }
 

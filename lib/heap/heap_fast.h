@@ -21,12 +21,6 @@
 #include "heap/heap.h"
 #include "heap/heap_table.h"
 
-/* Each block has one place, so the second of two frees of a block finds the first. */
-static ALWAYS_INLINE unsigned heap_waiting_place(const void *block)
-{
-    return (unsigned)((uint32_t)((uintptr_t)block >> 4) * 0x9E3779B1u >> 28);
-}
-
 #if RSEQ_AVAILABLE
 
 static ALWAYS_INLINE void *heap_none(void) { return rseq_none(); }
@@ -115,16 +109,10 @@ static inline void *heap_kept_pop(unsigned class) { return heap_batch_pop(class)
 
 static inline void heap_free(struct superblock *sb, void *block) { heap_free_slow(sb, block); }
 
-static inline enum rseq_result heap_give_warm(struct superblock *sb, uint64_t number, void *block)
+static inline enum rseq_result heap_give_checked(struct superblock *sb, uint64_t number, void *block)
 {
     (void)sb, (void)number, (void)block;
     return RSEQ_MOVED;
-}
-
-static inline uint64_t heap_wait(void *block)
-{
-    (void)block;
-    return HEAP_BATCH_CLOSED;
 }
 
 #endif

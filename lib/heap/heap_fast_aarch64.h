@@ -98,8 +98,8 @@ changed:
         superblock_written(block); \
     }
 
-/* Puts a chain of blocks that this thread has onto the free list of a superblock, if this heap owns it, warm
- * or cold: from the block of number `first` to `last`, which are the same if count is 1. RSEQ_MOVED: nothing
+/* Puts a chain of blocks that this thread has onto the free list of a superblock, if this heap owns
+ * it: from the block of number `first` to `last`, which are the same if count is 1. RSEQ_MOVED: nothing
  * is done. Without rseq no heap owns one, but then no thread may enter the section to find that out. A thread
  * without this heap's id may have made the heap the owner, and may have changed the word before that. So
  * the word is read at an address that depends on the owner: the section adds their difference, which is 0. */
@@ -110,7 +110,7 @@ static ALWAYS_INLINE enum rseq_result heap_give(struct superblock *sb, uint64_t 
 again:
     __asm__ volatile goto(
         RSEQ_SECTION_BEGIN
-        "ldrh %w[word], %[owner]\n\tand %w[word], %w[word], %[mask]\n\t"
+        "ldrh %w[word], %[owner]\n\t"
         "eor %w[t], %w[t], %w[word]\n\tcbnz %[t], %l[remote]\n\t"
         "ldr %[word], [%[sb], %[t]]\n\t"
         "and %[t], %[word], #0xffff\n\teor %[t], %[t], %[cookie]\n\tstr %[t], [%[last]]\n\t"
@@ -119,8 +119,7 @@ again:
         RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word)
         : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [last] "r"(last),
-          [first] "r"(first), [count] "Ir"(count << 16), [cookie] "r"(superblock_cookie),
-          [mask] "i"(OWNER_COLD - 1)
+          [first] "r"(first), [count] "Ir"(count << 16), [cookie] "r"(superblock_cookie)
         : "memory"
         : again, remote);
     if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);
@@ -129,10 +128,9 @@ remote:
     return RSEQ_MOVED;
 }
 
-/* Frees a block of the program's, which has this number, if this heap owns its superblock, and that is warm.
- * RSEQ_MOVED: it is not. RSEQ_CHANGED: the block may be free. The section reads the block after the owner
- * only: no cache may have a block of a cold superblock. */
-static ALWAYS_INLINE enum rseq_result heap_give_warm(struct superblock *sb, uint64_t number, void *block)
+/* Frees a block of the program's, which has this number, if this heap owns its superblock. RSEQ_MOVED: it
+ * does not. RSEQ_CHANGED: the block may be free. */
+static ALWAYS_INLINE enum rseq_result heap_give_checked(struct superblock *sb, uint64_t number, void *block)
 {
     uint64_t t, word;
 again:
@@ -158,27 +156,6 @@ remote:
     return RSEQ_MOVED;
 changed:
     return RSEQ_CHANGED;
-}
-
-/* Puts a block into its waiting place of this id. Returns what was there. If that is closed, nothing is
- * done. */
-static inline uint64_t heap_wait(void *block)
-{
-    uint64_t t, before;
-again:
-    __asm__ volatile goto(
-        RSEQ_SECTION_BEGIN
-        "add %[t], %[place], %[t], lsl #7\n\t" /* sizeof(struct heap_waiting) */
-        "ldr %[before], [%[t]]\n\t"
-        "tbnz %[before], #48, %l[closed]\n\t"
-        "str %[block], [%[t]]\n\t"
-        RSEQ_SECTION_END
-        : [t] "=&r"(t), [before] "=&r"(before)
-        : RSEQ_SECTION_INPUTS, [place] "r"(&heap_waiting[0].of[heap_waiting_place(block)]), [block] "r"(block)
-        : "memory"
-        : again, closed);
-closed:
-    return before;
 }
 
 /* clang-format on */

@@ -119,8 +119,8 @@ changed:
         superblock_written(HEAP_FOUND(block)); \
     }
 
-/* Puts a chain of blocks that this thread has onto the free list of a superblock, if this heap owns it, warm
- * or cold: from the block of number `first` to `last`, which are the same if count is 1. RSEQ_MOVED: nothing
+/* Puts a chain of blocks that this thread has onto the free list of a superblock, if this heap owns
+ * it: from the block of number `first` to `last`, which are the same if count is 1. RSEQ_MOVED: nothing
  * is done. Without rseq no heap owns one, but then no thread may enter the section to find that out. */
 static ALWAYS_INLINE enum rseq_result heap_give(struct superblock *sb, uint64_t first, void *last,
                                                 uint64_t count)
@@ -129,8 +129,7 @@ static ALWAYS_INLINE enum rseq_result heap_give(struct superblock *sb, uint64_t 
 again:
     __asm__ volatile goto(
         RSEQ_SECTION_BEGIN
-        "movzwl %[owner], %k[word]\n\tandl %[mask], %k[word]\n\t"
-        "cmpl %k[word], %k[t]\n\tjne %l[remote]\n\t"
+        "cmpw %[owner], %w[t]\n\tjne %l[remote]\n\t"
         "movq (%[sb]), %[word]\n\t"
         "movzwl %w[word], %k[t]\n\txorq %[cookie], %[t]\n\tmovq %[t], (%[last])\n\t"
         "addq %[count], %[word]\n\tmovw %w[first], %w[word]\n\t"
@@ -138,8 +137,7 @@ again:
         RSEQ_SECTION_END
         : [t] "=&r"(t), [word] "=&r"(word)
         : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [last] "r"(last),
-          [first] "r"(first), [count] "er"(count << 16), [cookie] "m"(superblock_cookie),
-          [mask] "i"(OWNER_COLD - 1)
+          [first] "r"(first), [count] "er"(count << 16), [cookie] "m"(superblock_cookie)
         : "memory", "cc"
         : again, remote);
     if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);
@@ -148,10 +146,9 @@ remote:
     return RSEQ_MOVED;
 }
 
-/* Frees a block of the program's, which has this number, if this heap owns its superblock, and that is warm.
- * RSEQ_MOVED: it is not. RSEQ_CHANGED: the block may be free. The section reads the block after the owner
- * only: no cache may have a block of a cold superblock. */
-static ALWAYS_INLINE enum rseq_result heap_give_warm(struct superblock *sb, uint64_t number, void *block)
+/* Frees a block of the program's, which has this number, if this heap owns its superblock. RSEQ_MOVED: it
+ * does not. RSEQ_CHANGED: the block may be free. */
+static ALWAYS_INLINE enum rseq_result heap_give_checked(struct superblock *sb, uint64_t number, void *block)
 {
     uint64_t t, word;
 again:
@@ -175,27 +172,6 @@ remote:
     return RSEQ_MOVED;
 changed:
     return RSEQ_CHANGED;
-}
-
-/* Puts a block into its waiting place of this id. Returns what was there. If that is closed, nothing is
- * done. */
-static inline uint64_t heap_wait(void *block)
-{
-    uint64_t t, before;
-again:
-    __asm__ volatile goto(
-        RSEQ_SECTION_BEGIN
-        "shlq $7, %[t]\n\t" /* sizeof(struct heap_waiting) */
-        "movq (%[place], %[t]), %[before]\n\t"
-        "btq $48, %[before]\n\tjc %l[closed]\n\t"
-        "movq %[block], (%[place], %[t])\n\t"
-        RSEQ_SECTION_END
-        : [t] "=&r"(t), [before] "=&r"(before)
-        : RSEQ_SECTION_INPUTS, [place] "r"(&heap_waiting[0].of[heap_waiting_place(block)]), [block] "r"(block)
-        : "memory", "cc"
-        : again, closed);
-closed:
-    return before;
 }
 
 /* clang-format on */

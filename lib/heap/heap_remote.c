@@ -153,18 +153,6 @@ static struct superblock *superblock_of(void *block, const void *before)
     return arena_slot(arena, block);
 }
 
-/* The second of two frees may have waited longer than the first. */
-static void deliver_waiting(uint64_t place)
-{
-    void *block = heap_waiting_block(place);
-    struct arena *arena = pagemap_find(block);
-    struct superblock *sb = arena != NULL && arena->mapping == 0 ? arena_slot(arena, block) : NULL;
-    if (sb == NULL || !superblock_starts_at(sb, block) || block_looks_free(block))
-        report_misuse("free", block, "freed twice");
-    struct chain chain = chain_of_block(sb, block);
-    heap_make_pending(sb, &chain);
-}
-
 static struct superblock *superblock_of_stub(struct stub *stub)
 {
     struct arena *arena = pagemap_find(stub->block);
@@ -208,18 +196,10 @@ bool heap_keep_nothing(unsigned id)
     return any;
 }
 
-static void deliver_own_waiting(unsigned id, unsigned i)
-{
-    uint64_t *at = &heap_waiting[id].of[i], place = __atomic_load_n(at, __ATOMIC_ACQUIRE);
-    if (place == 0 || (place & HEAP_BATCH_CLOSED) != 0) return;
-    if (rseq_store(id, at, place, 0) == RSEQ_DONE) deliver_waiting(place);
-}
-
 void heap_batch_deliver(void)
 {
     unsigned id = rseq_id();
     for (unsigned class = 1; class < CLASSES; class ++) deliver_own_batch(id, class);
-    for (unsigned i = 0; i < HEAP_WAITING; i++) deliver_own_waiting(id, i);
 }
 
 /* Sections do not touch a closed word. One that had read it before may still write; it is over after
@@ -250,21 +230,15 @@ static _Atomic bool taking;
 
 static void take_all(struct heap *heap)
 {
-    uint64_t *waiting = heap_waiting[heap->id].of, word;
+    uint64_t word;
     int left; /* words that were closed, and are not yet taken */
     do {
         left = 0;
         for (unsigned class = 1; class < CLASSES; class ++) left += close_word(batch_of(heap->id, class));
-        for (unsigned i = 0; i < HEAP_WAITING; i++) left += close_word(&waiting[i]);
         if (left != 0) rseq_fence();
         for (unsigned class = 1; class < CLASSES; class ++) {
             if ((word = take_closed(batch_of(heap->id, class))) == 0) continue;
             deliver_batch(word, class);
-            left--;
-        }
-        for (unsigned i = 0; i < HEAP_WAITING; i++) {
-            if ((word = take_closed(&waiting[i])) == 0) continue;
-            deliver_waiting(word);
             left--;
         }
     } while (left > 0);

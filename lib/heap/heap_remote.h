@@ -3,8 +3,8 @@
  *
  *     free  ->  batch of this id  ->  pending list of the superblock  ->  queue of its heap  ->  collected
  *
- * A malloc of the same class may take a block from the batch. Blocks of cold superblocks wait before the
- * batch (heap_fast.h). If a superblock is on no heap, it is queued to the global heap.
+ * A malloc of the same class may take a block from the batch. If a superblock is on no heap, it is queued to
+ * the global heap.
  */
 #ifndef HEAP_REMOTE_H
 #define HEAP_REMOTE_H
@@ -35,11 +35,8 @@ static inline bool heap_keep(const struct superblock *sb, void *stub)
     return true;
 }
 
-/* Returns true if this id's heap owns the superblock, warm or cold. */
-static inline bool heap_owns(const struct superblock *sb)
-{
-    return (superblock_role(sb).owner & (OWNER_COLD - 1u)) == rseq_id();
-}
+/* Returns true if this id's heap owns the superblock. */
+static inline bool heap_owns(const struct superblock *sb) { return superblock_role(sb).owner == rseq_id(); }
 
 /* Makes the wide blocks that this id keeps pending. Returns true if there were any. No lock. */
 bool heap_keep_nothing(unsigned id);

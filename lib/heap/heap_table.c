@@ -10,7 +10,6 @@
 
 SPARSE_FIRST _Alignas(64) struct heap_row heap_rows[IDS_MAX]; /* no two heaps share a cache line */
 SPARSE _Alignas(64) struct heap_batches heap_batches[IDS_MAX];
-SPARSE _Alignas(64) struct heap_waiting heap_waiting[IDS_MAX];
 struct lock heap_table_lock = LOCK_OF_RANK(RANK_HEAP_TABLE);
 struct gate heap_transit = GATE_OF_RANK(RANK_TRANSIT, LOCK_GATE);
 

@@ -64,20 +64,8 @@ static inline struct superblock *heap_entry_superblock(uint64_t entry)
     return entry != 0 ? (struct superblock *)(uintptr_t)(entry + HEAP_ROW_ORIGIN) : NULL;
 }
 
-/* Blocks of an id that wait for their free, until their line has come. Two lines of the cache. */
-enum { HEAP_WAITING = 16 };
-struct heap_waiting {
-    uint64_t of[HEAP_WAITING];
-};
-extern HIDDEN struct heap_waiting heap_waiting[IDS_MAX];
-
 #define HEAP_BATCH_CLOSED ((uint64_t)1 << 48)
 #define HEAP_BATCH_ONE ((uint64_t)1 << 49)
-
-static inline void *heap_waiting_block(uint64_t place)
-{
-    return (void *)(uintptr_t)(place & (HEAP_BATCH_CLOSED - 1));
-}
 
 /* Where the link to the next one in a batch is: in a block, and in a stub. */
 enum { HEAP_BATCH_LINK = 8, HEAP_KEPT_LINK = 0 };
@@ -135,12 +123,11 @@ static inline bool heap_is_active(const struct heap *heap, const struct superblo
     return heap_active(heap, sb->class) == sb;
 }
 
-/* Makes an owned superblock warm, without a threshold: it will be active. */
-static inline void superblock_warm(struct superblock *sb)
+/* Takes the threshold from a superblock: it will be active. */
+static inline void superblock_no_threshold(struct superblock *sb)
 {
     union superblock_role role = sb->role;
     role.regroup_at = HEAP_NEVER;
-    if (role.owner != OWNER_NONE) role.owner = role.heap;
     superblock_set_role(sb, role);
 }
 

@@ -51,30 +51,11 @@ void hoard_free_sized_slow(void *block, size_t size, const char *call)
     hoard_free_slow(block, call);
 }
 
-/* Lets the block wait until the CPU has its line. Returns the block whose free is due instead, or NULL. */
-static void *wait_for_line(void *block, const char *call)
-{
-    __builtin_prefetch(block, 1);
-    uint64_t place = heap_wait(block);
-    void *due = heap_waiting_block(place);
-    if (UNLIKELY(due == block)) report_misuse(call, block, "freed twice");
-    return UNLIKELY((place & HEAP_BATCH_CLOSED) != 0) ? block : due;
-}
-
-/* The block has been checked to be a start; of one that waited, this is checked again. */
+/* The block has been checked to be a start. */
 void hoard_free_elsewhere(struct superblock *sb, void *block, const char *call)
 {
-    bool is_start = true, cold = superblock_is_cold(sb);
-    if (cold) {
-        block = wait_for_line(block, call);
-        if (block == NULL) return;
-        sb = arena_guess(block);
-        is_start = superblock_starts_at(sb, block);
-    }
-    if (UNLIKELY(!is_start || block_may_be_free(block)))
+    if (UNLIKELY(block_may_be_free(block)))
         hoard_free_slow(block, call);
-    else if (cold)
-        heap_free(sb, block);
     else
         heap_free_slow(sb, block);
 }

@@ -24,7 +24,7 @@ void *hoard_malloc_heap(size_t size);   /* never from a reap */
 void *hoard_malloc_medium(size_t size); /* for sizes above CLASS_SMALL_MAX, never from a reap */
 void hoard_free_slow(void *block, const char *call);
 void hoard_free_sized_slow(void *block, size_t size, const char *call);
-/* Frees the start of a block in a superblock that this heap does not own, or that is cold. */
+/* Frees the start of a block in a superblock that this heap does not own. */
 void hoard_free_elsewhere(struct superblock *sb, void *block, const char *call);
 
 /* A block of a class; and an object that is too large for one, or a chunk of a reap, with *zeroed true if all
@@ -127,7 +127,7 @@ static ALWAYS_INLINE void hoard_free_sized_fast(void *block, size_t size, const 
             hoard_free_sized_slow(block, size, call);
         return;
     }
-    enum rseq_result result = heap_give_warm(sb, block_number(sb, block), block);
+    enum rseq_result result = heap_give_checked(sb, block_number(sb, block), block);
     if (UNLIKELY(result == RSEQ_MOVED))
         hoard_free_elsewhere(sb, block, call);
     else if (UNLIKELY(result == RSEQ_CHANGED))

@@ -121,35 +121,21 @@ static const struct fast_part {
     enum { HALF, ONE, ALL } has;                  /* of the active superblock's blocks */
     bool listed;                                  /* one of these was freed: pop, not carve */
     bool batch;                                   /* and one of the others' */
-    bool cold;                                    /* the first superblock is, and one more may wait */
 } fast_parts[] = {
-    {"pop", do_malloc, NOBODYS, NONE, HALF, true, false, false},
-    {"pop where nothing lives", do_malloc, NOBODYS, NONE, ONE, true, false, false},
-    {"carve", do_malloc, NOBODYS, NONE, HALF, false, false, false},
-    {"malloc from the batch", do_malloc, NOBODYS, NONE, ALL, false, true, false},
-    {"malloc from the bin", do_malloc, NOBODYS, MORE, ALL, false, false, false},
-    {"free into the active one", do_free, OF_SOME, NONE, HALF, false, false, false},
-    {"free of all that lives", do_free, OF_SOME, NONE, ONE, false, false, false},
-    {"free into a full one", do_free, OF_FULL, ALMOST_1, HALF, true, false, false},
-    {"free to the next group", do_free, OF_FULL, ALMOST_0, HALF, false, false, false},
-    {"free to a group beyond", do_free, OF_FULL, ALMOST_1, ALL, false, false, false},
-    {"free of another's", do_free, OF_OTHERS, NONE, HALF, false, true, false},
-    {"free into a cold one", do_free, OF_FULL, ALMOST_1, HALF, true, false, true},
-    {"free into a full one, and malloc", free_and_malloc, OF_FULL, NONE, ALL, false, false, false},
+    {"pop", do_malloc, NOBODYS, NONE, HALF, true, false},
+    {"pop where nothing lives", do_malloc, NOBODYS, NONE, ONE, true, false},
+    {"carve", do_malloc, NOBODYS, NONE, HALF, false, false},
+    {"malloc from the batch", do_malloc, NOBODYS, NONE, ALL, false, true},
+    {"malloc from the bin", do_malloc, NOBODYS, MORE, ALL, false, false},
+    {"free into the active one", do_free, OF_SOME, NONE, HALF, false, false},
+    {"free of all that lives", do_free, OF_SOME, NONE, ONE, false, false},
+    {"free into a full one", do_free, OF_FULL, ALMOST_1, HALF, true, false},
+    {"free to the next group", do_free, OF_FULL, ALMOST_0, HALF, false, false},
+    {"free to a group beyond", do_free, OF_FULL, ALMOST_1, ALL, false, false},
+    {"free of another's", do_free, OF_OTHERS, NONE, HALF, false, true},
+    {"free into a full one, and malloc", free_and_malloc, OF_FULL, NONE, ALL, false, false},
 };
 enum { FAST_PARTS = sizeof fast_parts / sizeof *fast_parts };
-
-/* The superblock is as that of a large heap. One of its blocks waits in the place of the block that is freed
- * next, if there is one for that place, and that the slow parts do not free (post). */
-static void make_cold(void)
-{
-    union superblock_role role = superblock_of(full[0])->role;
-    role.owner |= OWNER_COLD;
-    superblock_set_role(superblock_of(full[0]), role);
-    unsigned i = freed + capacity / 4 + 1, place = heap_waiting_place(full[capacity - 1]);
-    while (i < capacity - 2 && heap_waiting_place(full[i]) != place) i++;
-    if (i < capacity - 2) drop(full[i]);
-}
 
 static void prepare_fast(const struct fast_part *part)
 {
@@ -164,7 +150,6 @@ static void prepare_fast(const struct fast_part *part)
     freed = rooms[part->room];
     for (unsigned i = 0; i < freed; i++) drop(full[i]);
     if (part->listed) drop(some[0]);
-    if (part->cold && !sizeclass_is_wide(class)) make_cold();
     if (part->batch) drop(others[0]);
     char *const victims[] = {NULL, full[capacity - 1], some[some_live - 1], others[1]};
     victim = victims[part->frees];
@@ -212,7 +197,7 @@ static void look_at(void *block)
 {
     struct superblock *sb = superblock_of(block);
     require(!heap_block_is_free(sb, stub_of(block)), "it lives");
-    require((sb->role.owner & ~OWNER_COLD) == STEPPER_FAST, "it has another owner now");
+    require(sb->role.owner == STEPPER_FAST, "it has another owner now");
 }
 
 static void look(void)
@@ -455,7 +440,7 @@ static void pend_most_of_two(void)
     pend(some, capacity - 1);
 }
 
-static const struct fast_part idle = {"nothing", do_nothing, NOBODYS, NONE, ALL, false, false, false};
+static const struct fast_part idle = {"nothing", do_nothing, NOBODYS, NONE, ALL, false, false};
 
 static const struct slow_part losing_parts[] = {
     {"malloc of what was queued", pend_most_of_one, malloc_slowly, true},
@@ -523,9 +508,8 @@ static void malloc_and_free(void)
 static const struct slow_part deliver = {"batches are delivered", NULL, heap_deliver_all, false};
 
 static const struct fast_part double_parts[] = {
-    {"two frees of another's", free_two, OF_OTHERS, NONE, HALF, false, true, false},
-    {"a malloc from the batch and a free of another's", malloc_and_free, OF_OTHERS, NONE, ALL, false, true,
-     false},
+    {"two frees of another's", free_two, OF_OTHERS, NONE, HALF, false, true},
+    {"a malloc from the batch and a free of another's", malloc_and_free, OF_OTHERS, NONE, ALL, false, true},
 };
 
 /* A section that is under way when its batch is closed opens it again, and the next one is under way when it

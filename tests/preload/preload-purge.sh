@@ -27,6 +27,7 @@ try default purge_thread=1,purge_ms=4000 "$top_builddir/tests/preload/purge" lit
 try default purge_thread=1,purge_ms=1 "$top_builddir/tests/preload/preload_fork"
 try default purge_thread=1,purge_ms=1 "$top_builddir/tests/preload/preload_signals"
 try default purge_thread=1,heaps=cpu "$top_builddir/tests/preload/purge_sandbox"
+try "$paths" purge_thread=1,purge_ms=20 "$top_builddir/tests/preload/purge_last"
 
 # A program that has nothing but reaps of the library, which its malloc is not.
 reaps() {

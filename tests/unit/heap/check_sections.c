@@ -221,47 +221,6 @@ TEST(what_others_free_is_not_in_the_word)
     ck_assert_uint_eq(word_first(sb->word), block_number(sb, blocks[2]));
 }
 
-/* A cold block is the heap's, but no section for warm ones touches it, or reads it. */
-TEST(a_cold_superblock_s_frees_take_another_way)
-{
-    void *blocks[] = {carve_one(), carve_one()};
-    uint64_t word = sb->word, number = block_number(sb, blocks[0]);
-    superblock_set_owner(sb, ID | OWNER_COLD);
-    ck_assert(superblock_is_cold(sb));
-    ck_assert_int_eq(heap_give_warm(sb, number, blocks[0]), RSEQ_MOVED);
-    ck_assert_uint_eq(sb->word, word);
-    ck_assert_int_eq(heap_give(sb, number, blocks[0], 1), RSEQ_DONE);
-    ck_assert_uint_eq(word_first(sb->word), number);
-    superblock_set_owner(sb, ID);
-    ck_assert(!superblock_is_cold(sb));
-    ck_assert_int_eq(heap_give_warm(sb, number, blocks[0]), RSEQ_CHANGED); /* it is free */
-    ck_assert_int_eq(heap_give_warm(sb, block_number(sb, blocks[1]), blocks[1]), RSEQ_DONE);
-    ck_assert_uint_eq(word_free(sb->word), word_free(word) + 2);
-    ck_assert(superblock_is_valid(sb));
-    superblock_set_owner(sb, OWNER_NONE);
-    ck_assert(!superblock_is_cold(sb));
-    superblock_set_owner(sb, ID);
-}
-
-TEST(a_block_waits_in_its_place)
-{
-    char *block = carve_one(), *later = block;
-    do later += BLOCK_UNIT;
-    while (heap_waiting_place(later) != heap_waiting_place(block));
-    uint64_t *place = &heap_waiting[ID].of[heap_waiting_place(block)];
-    ck_assert_uint_eq(heap_wait(block), 0);
-    ck_assert_uint_eq(heap_wait(later), (uintptr_t)block);
-    ck_assert_uint_eq(*place, (uintptr_t)later);
-    act_as(OTHER);
-    ck_assert_uint_eq(heap_wait(block), 0);
-    act_as(ID);
-    *place |= HEAP_BATCH_CLOSED;
-    ck_assert_uint_eq(heap_wait(block), (uintptr_t)later | HEAP_BATCH_CLOSED);
-    ck_assert_uint_eq(*place, (uintptr_t)later | HEAP_BATCH_CLOSED);
-    *place = 0;
-    heap_waiting[OTHER].of[heap_waiting_place(block)] = 0;
-}
-
 /* --- the batch ------------------------------------------------------------------------------ */
 
 /* Blocks of 64 bytes of ID's that OTHER has freed. */
