@@ -325,6 +325,8 @@ bool heap_batch_put(struct superblock *sb, void *block)
         block_set_link(block, 0);
         *heap_batch_link(block, false) = (word & ADDRESS) ^ superblock_cookie;
         uint64_t put = (uintptr_t)block | (blocks_in(word) + 1) * HEAP_BATCH_ONE;
-        if (rseq_store(id, at, word, put) == RSEQ_DONE) return true;
+        if (rseq_store(id, at, word, put) == RSEQ_DONE) break;
     }
+    arena_tell_purger();
+    return true;
 }
