@@ -30,9 +30,9 @@ enum {
     BIG_BYTES = 256 * 1024, /* blocks above SMALL that wait, and their bytes */
     SPANS = 8,
     SPAN_BYTES = 4 * 1024 * 1024, /* large objects that wait, and the bytes of one */
+    CLEARED = 4 * SUPERBLOCK,     /* bytes that are cleared sooner than page faults bring them again */
     GUARDED_LEAST = 16 * 1024,    /* harden=2: objects above this are large */
     SHARDS = 16,
-    ZEROS = SUPERBLOCK / BLOCK_UNIT, /* objects of size 0 with an address of their own */
 };
 
 static const char behind[] = "memory behind it was written to", before[] = "memory before it was written to",
@@ -195,34 +195,22 @@ static struct superblock *head_of(struct arena *arena, const void *object)
     return arena->mapping != 0 ? &arena->slots[0] : arena_slot(arena, object);
 }
 
-static bool protect_behind(struct arena *arena, char *object, size_t size, bool may_touch)
+/* The bytes of a large object that anybody may touch. */
+static size_t large_room(struct arena *arena, const char *object, size_t size)
 {
-    char *end = object + large_size(arena, object), *from = (char *)align_up((uintptr_t)object + size, PAGE);
-    return from < end && pages_protect(from, (size_t)(end - from), may_touch);
+    return hardened_level > 1 ? align_up(size != 0 ? size : 1, PAGE) : large_size(arena, object);
 }
 
 /* harden=2: nobody may touch the pages behind a large object's last one. false: there are as many fences as
  * may be, or the OS refused. */
 static bool fence(struct arena *arena, char *object, size_t size)
 {
-    if (hardened_level < 2) return false;
-    if (atomic_fetch_sub(&fences_left, 1) > 0 && protect_behind(arena, object, size, false)) return true;
+    size_t room = large_room(arena, object, size), bytes = large_size(arena, object);
+    if (hardened_level < 2 || room == bytes) return false;
+    if (atomic_fetch_sub(&fences_left, 1) > 0 && pages_protect(object + room, bytes - room, false))
+        return true;
     atomic_fetch_add(&fences_left, 1);
     return false;
-}
-
-/* `state` is what the descriptor says. */
-static void unfence(uint64_t state, struct arena *arena, char *object, size_t size)
-{
-    if ((state & LARGE_FENCED) == 0) return;
-    protect_behind(arena, object, size, true);
-    atomic_fetch_add(&fences_left, 1);
-}
-
-/* The bytes of a large object that anybody may touch. */
-static size_t large_room(struct arena *arena, const char *object, size_t size)
-{
-    return hardened_level > 1 ? align_up(size != 0 ? size : 1, PAGE) : large_size(arena, object);
 }
 
 static void set_large(struct arena *arena, char *object, size_t size)
@@ -253,38 +241,40 @@ static size_t large_size_in(uint64_t state, struct arena *arena, const char *obj
     return size;
 }
 
-/* Where the OS refuses, the addresses are lost. */
-static void give_span(char *object)
+static bool purge_large(char *object, size_t bytes)
+{
+    return bytes > CLEARED && bytes <= ARENA_SPAN_MAX && pages_purge(object, bytes);
+}
+
+/* Where the OS does not make all of it accessible again, its addresses are lost. */
+static void give_large(char *object)
 {
     struct arena *arena = pagemap_find(object);
     size_t bytes = large_size(arena, object);
-    if (hardened_level == 1 || pages_protect(object, bytes, true)) large_free(arena, object);
+    if (hardened_level == 1 || bytes > ARENA_SPAN_MAX || pages_protect(object, bytes, true))
+        large_free(arena, object);
+    else
+        pages_purge(object, bytes);
 }
 
 static void free_large(struct arena *arena, char *object, const char *call)
 {
     uint64_t state = atomic_exchange(&head_of(arena, object)->pending, (uint64_t)LARGE_DEAD);
-    size_t size = large_size_in(state, arena, object, call);
+    size_t size = large_size_in(state, arena, object, call), bytes = large_size(arena, object);
     struct shard *shard = my_shard();
-    size_t bytes = large_size(arena, object);
-    if (bytes <= SPAN_BYTES && pages_purge(object, bytes)) {
-        if ((state & LARGE_FENCED) != 0)
-            atomic_fetch_add(&fences_left, 1); /* all of it is alike from now on */
+    if ((state & LARGE_FENCED) != 0) atomic_fetch_add(&fences_left, 1); /* all of it is alike from now on */
+    if (bytes <= CLEARED) memset(object, 0, size);
+    if (bytes <= CLEARED || (bytes <= SPAN_BYTES && purge_large(object, bytes))) {
         if (hardened_level > 1) pages_protect(object, bytes, false);
         object = exchange(&shard->spans[next_turn(&shard->span_turn) % SPANS], object);
-        if (object != NULL) give_span(object);
-    } else {
-        unfence(state, arena, object, size);
-        large_free(arena, object);
     }
+    if (object != NULL) give_large(object);
 }
 
 static void *resize_large(struct arena *arena, char *object, size_t have, size_t size)
 {
     char *moved = object;
-    if (size <= GUARDED_LEAST || size > SIZE_LIMIT - SUPERBLOCK) return NULL;
-    if (hardened_level > 1 && arena->mapping == 0) return NULL;
-    unfence(atomic_load(&head_of(arena, object)->pending), arena, object, have);
+    if (hardened_level > 1 || size <= GUARDED_LEAST || size > SIZE_LIMIT - SUPERBLOCK) return NULL;
     if (!large_resize(arena, object, large_with(size)))
         moved = arena->mapping != 0 ? large_move(arena, object, large_with(size)) : NULL;
     if (moved == NULL) {
@@ -313,7 +303,7 @@ static COLD void give_waiting(void)
         }
         for (unsigned i = 0; i < SPANS; i++) {
             char *object = exchange(&shard->spans[i], NULL);
-            if (object != NULL) give_span(object);
+            if (object != NULL) give_large(object);
         }
     }
     heap_give_all();
@@ -336,7 +326,7 @@ static void *alloc_large(size_t alignment, size_t size)
     if (size > SIZE_LIMIT - SUPERBLOCK) return no_memory();
     char *object = take_large(large_with(size), alignment, &zeroed);
     if (object == NULL) return NULL;
-    if (!zeroed) memset(object, 0, size);
+    if (!zeroed && !purge_large(object, align_up(size, PAGE))) memset(object, 0, size);
     set_large(pagemap_find(object), object, size);
     return object;
 }
@@ -452,62 +442,10 @@ static bool resize_block(const struct superblock *sb, char *block, size_t have, 
     return true;
 }
 
-/* --- objects of size 0 ----------------------------------------------------------------------- */
-
-static _Atomic(char *) zeros;
-static SPARSE _Atomic uint64_t zeros_live[ZEROS / 64];
-static unsigned zeros_turn;
-
-static char *make_zeros(void)
-{
-    char *new = large_alloc(SUPERBLOCK, 1, false, NULL), *there = NULL;
-    if (new == NULL) return NULL;
-    pages_protect(new, SUPERBLOCK, false);
-    if (atomic_compare_exchange_strong(&zeros, &there, new)) return new;
-    if (pages_protect(new, SUPERBLOCK, true)) large_free(pagemap_find(new), new); /* two threads were here */
-    return there;
-}
-
-/* Returns true if a pointer is one of these, and sets *i to its number. */
-static bool find_zero(const char *block, unsigned *i, const char *call)
-{
-    const char *first = atomic_load_explicit(&zeros, memory_order_acquire);
-    size_t offset = (size_t)(block - first);
-    if (first == NULL || offset >= SUPERBLOCK) return false;
-    if (offset % BLOCK_UNIT != 0) report_misuse(call, block, "not the start of a block");
-    *i = (unsigned)(offset / BLOCK_UNIT);
-    if ((atomic_load(&zeros_live[*i / 64]) >> *i % 64 & 1) == 0) report_misuse(call, block, freed_twice);
-    return true;
-}
-
-/* NULL: all are in use; then a block with nothing but a canary serves. */
-static void *alloc_zero(void)
-{
-    char *at = atomic_load_explicit(&zeros, memory_order_acquire);
-    if (at == NULL) at = make_zeros();
-    for (unsigned n = 0; at != NULL && n < 64; n++) {
-        unsigned i = next_turn(&zeros_turn) % ZEROS;
-        uint64_t bit = (uint64_t)1 << i % 64;
-        if ((atomic_fetch_or(&zeros_live[i / 64], bit) & bit) == 0) return at + i * BLOCK_UNIT;
-    }
-    return NULL;
-}
-
-static bool free_zero(char *block, const char *call)
-{
-    unsigned i;
-    if (!find_zero(block, &i, call)) return false;
-    uint64_t bit = (uint64_t)1 << i % 64;
-    if ((atomic_fetch_and(&zeros_live[i / 64], ~bit) & bit) == 0) report_misuse(call, block, freed_twice);
-    return true;
-}
-
 /* --- the calls ------------------------------------------------------------------------------- */
 
 void *hardened_alloc(size_t alignment, size_t size)
 {
-    void *zero = size == 0 && alignment <= BLOCK_UNIT ? alloc_zero() : NULL;
-    if (zero != NULL) return zero;
     size_t most = hardened_level > 1 ? GUARDED_LEAST : CLASS_SIZE_MAX - SEAL, with = size + SEAL;
     if (size > most) return alloc_large(alignment, size);
     if (with < LEAST) with = LEAST;
@@ -517,7 +455,7 @@ void *hardened_alloc(size_t alignment, size_t size)
 
 static NOINLINE void free_others(struct arena *arena, void *block, const char *call)
 {
-    if (block == NULL || free_zero(block, call)) return;
+    if (block == NULL) return;
     int saved = errno;
     struct owner owner = owner_of(arena, block, call, freed_twice);
     if (owner.kind == OWNER_CHUNK)
@@ -552,8 +490,6 @@ static size_t size_of(const struct owner *owner, const void *object, const char 
 
 size_t hardened_usable(const void *block, const char *call)
 {
-    unsigned i;
-    if (UNLIKELY(find_zero(block, &i, call))) return 0;
     struct owner owner = owner_of(pagemap_find(block), block, call, freed);
     return size_of(&owner, block, call);
 }
@@ -569,8 +505,6 @@ static void *move(void *block, size_t have, size_t size, const char *call)
 
 void *hardened_resize(void *block, size_t size, const char *call)
 {
-    unsigned i;
-    if (UNLIKELY(find_zero(block, &i, call))) return move(block, 0, size, call);
     struct owner owner = owner_of(pagemap_find(block), block, call, freed);
     if (size > SIZE_LIMIT) return no_memory();
     if (owner.kind == OWNER_CHUNK) return reap_hooks->realloc_object(owner.at, block, size, call);

@@ -17,7 +17,7 @@
  *     large objects       program -> waits without memory -> arena
  *
  * free checks the state, the canary, and the seal of the block before; then it clears the block. malloc, and
- * the end of the quarantine, find later writes. An object of size 0 is an address without memory.
+ * the end of the quarantine, find later writes. An object of size 0 has a canary alone.
  *
  * Invariants
  *     - a block's seal is 0, or its dead one, or that of a size up to its room

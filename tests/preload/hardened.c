@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,15 +178,7 @@ static void touch(volatile char *at)
     *at = 1;
 }
 
-KIND(write_none, 1, FAULT, 1) { touch(get(size * 0)); }
-
-KIND(read_none, 1, FAULT, 1)
-{
-    volatile char *block = get(size * 0);
-    printf("(none)\n");
-    fflush(stdout);
-    exit(*block != 0 ? 98 : 97);
-}
+KIND(write_none, 1, ABORT, 1) { overflow(size * 0); }
 
 KIND(touch_behind, 2, FAULT, 4) { touch((char *)get(size) + (size | 4095) + 1); }
 
@@ -273,37 +266,6 @@ static void *first_nothing_alone(void *arg)
     return arg;
 }
 
-static pthread_barrier_t together;
-
-static void *first_nothing(void *arg)
-{
-    pthread_barrier_wait(&together);
-    free(malloc((size_t)(uintptr_t)arg));
-    return NULL;
-}
-
-/* Threads that want the first object of size 0 at the same moment leave no memory that cannot be touched. */
-KIND(at_once, 1, FINE, 1)
-{
-    enum { N = 4, LIVES = 50 };
-    puts("(none)");
-    fflush(stdout);
-    for (int life = 0; life < LIVES; life++) {
-        pid_t child = fork();
-        int status;
-        if (child == 0) {
-            pthread_t thread[N];
-            must(pthread_barrier_init(&together, NULL, N) == 0, "a barrier");
-            for (int i = 0; i < N; i++)
-                must(pthread_create(&thread[i], NULL, first_nothing, NULL) == 0, "a thread");
-            for (int i = 0; i < N; i++) pthread_join(thread[i], NULL);
-            for (size_t i = 0; i < 20; i++) memset(get(60000 + size), 1, 60000 + size);
-            _exit(0);
-        }
-        must(waitpid(child, &status, 0) == child && status == 0, "a life");
-    }
-}
-
 KIND(alone, 1, FINE, 1)
 {
     puts("(none)");
@@ -346,7 +308,7 @@ KIND(late, 1, FINE, 7)
     must((uintptr_t)get(size) != first, "a freed block comes back late");
 }
 
-/* Objects of size 0 have addresses of their own, more than the library has without memory. */
+/* Objects of size 0 have addresses of their own, also where no class has their alignment. */
 KIND(nothing, 1, FINE, 1)
 {
     puts("(none)");
@@ -360,7 +322,41 @@ KIND(nothing, 1, FINE, 1)
     for (int i = 0; i < N; i++) free(at[i]);
     void *last = get(0);
     free(last);
+    must(posix_memalign(&last, 1 << 20, 0) == 0 && malloc_usable_size(last) == 0, "an aligned one");
+    free(realloc(last, 0));
     fflush(stdout);
+}
+
+/* A large object that nobody touches has no memory, in no round: the next one of its kind needs not be
+ * cleared. */
+KIND(untouched, 1, FINE, 4)
+{
+    enum { ROUNDS = 100, FAULTS = 10 };
+    struct rusage before_it, after;
+    puts("(none)");
+    for (int i = -ROUNDS; i < ROUNDS; i++) {
+        if (i == 0) getrusage(RUSAGE_SELF, &before_it);
+        free(get(size));
+    }
+    getrusage(RUSAGE_SELF, &after);
+    must(after.ru_minflt - before_it.ru_minflt < ROUNDS * FAULTS, "it is not touched");
+}
+
+/* Where the process may have no more data, a guard page stays one when its object is freed, and serves
+ * nobody. */
+KIND(data_limited, 1, FINE, 1)
+{
+    enum { N = 8, BIG = 8 << 20 };
+    char *big[N], *more = get(8 * HUGE); /* so that the frees are no fall */
+    struct rlimit none = {4096, RLIM_INFINITY}, all = {RLIM_INFINITY, RLIM_INFINITY};
+    puts("(none)");
+    fflush(stdout);
+    for (int i = 0; i < N; i++) memset(big[i] = get(BIG - 5000), 1, BIG - 5000);
+    must(setrlimit(RLIMIT_DATA, &none) == 0, "a limit");
+    for (int i = 0; i < N / 2; i++) free(big[i]);
+    must(setrlimit(RLIMIT_DATA, &all) == 0, "no limit");
+    for (size_t i = 0; i < N / 2 * BIG / (25 * size) * 2; i++) memset(get(25 * size), 1, 25 * size);
+    free(more);
 }
 
 KIND(huge, 1, FINE, 3)
