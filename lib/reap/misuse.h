@@ -30,7 +30,6 @@
 #ifndef MISUSE_H
 #define MISUSE_H
 
-#include "arena/arena.h"
 #include "hoard/user_memory.h"
 #include "reap/reap_parts.h"
 
@@ -150,21 +149,6 @@ static inline bool reap_is_object(const struct reap_chunk *chunk, const void *ob
     if ((uintptr_t)object % REAP_UNIT) return false;
     if (UNLIKELY(chunk->kind != REAP_REGULAR)) return unit == chunk->first && reap_is_whole(chunk);
     return unit < chunk->end_unit && bitmap_get(chunk->starts, unit) && reap_is_live_at(chunk, unit);
-}
-
-/* Returns a live large object's chunk, if its reap has none of REAP_SPECIAL and the chunk is a span; else
- * NULL, and for an aligned object. Such a chunk starts in front of the object, where no other kind of object
- * has its chunk. Takes any value. */
-static inline struct reap_chunk *reap_chunk_of_large(const struct reap *reap, void *object)
-{
-    struct reap_chunk *chunk = (void *)((uintptr_t)object - REAP_HEADER);
-    if ((uintptr_t)chunk % SUPERBLOCK) return NULL;
-    struct arena *arena = pagemap_find(chunk);
-    if (!arena || arena->mapping != 0 || arena_slot(arena, chunk)->kind != SLOT_SPAN_CHUNK) return NULL;
-    ASSERT(slot_start(arena_slot(arena, chunk)) == (const char *)chunk);
-    if (chunk->tag != reap_chunk_tag_of(chunk, reap)) return NULL; /* dead, or another reap's */
-    if (chunk->kind != REAP_WHOLE || chunk->first != reap_unit(object)) return NULL;
-    return LIKELY(!(reap->flags & REAP_SPECIAL)) ? chunk : NULL;
 }
 
 /* The chunk of an object that `call` was given for this reap. Aborts when it is not the reap's object. */

@@ -85,18 +85,15 @@ void *reapRealloc(void **handle, void *object, size_t size)
 }
 
 /* The cases of an object that the fast path does not free, in order: a shared reap's, the last one before the
- * hole, one in a quiet or swept chunk, a large one, one in a chunk in region state (afterwards it is listed)
- * or that is not in the map, or is too long for the ways before. Aborts on misuse. */
+ * hole, one in a quiet or swept chunk, one in a chunk in region state (afterwards it is listed) or that is
+ * not in the map, or is too long for the ways before. Aborts on misuse. */
 static NOINLINE void free_slow(void **handle, void *object)
 {
-    struct reap_chunk *chunk;
     struct reap *reap = *handle;
     if (!handle_is_plain_known(reap))
         shared_free(reap, object);
     else if (reap_free_last(reap, object) || reap_free_by_chunk(reap, object) || !object)
         return;
-    else if ((chunk = reap_chunk_of_large(reap, object)) != NULL)
-        reap_alloc_free(reap, chunk, object);
     else
         reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
 }
