@@ -6,11 +6,8 @@
  * changed meanwhile. No search reads an empty table. owner.h asks this table first, because a buffer may lie
  * in a reap's object.
  *
- * A buffer may lie in a reap that lies in a buffer: a piece may be in an outer piece, but not in an inner
- * one. A search looks at the inner pieces first:
- *
- *     inner            |b           |c    |
- *     outer     |a                               |       |d      |
+ * A piece lies in no other one: so a buffer may lie in a reap's object, if that reap's memory is no
+ * program's.
  *
  * Threads: any. Lock rank: concurrency.md; only user_memory_freeze and fork hold other locks with it.
  */
@@ -24,8 +21,8 @@ enum {
     USER_MEMORY_ALIGN = 1024 /* bytes; the alignment of a piece */
 };
 
-/* Enters a piece. Returns 0; ENOMEM if the table is full; EINVAL if the piece lies in an inner one; EEXIST if
- * it lies partly in another one, around one, or where one begins. */
+/* Enters a piece. Returns 0; ENOMEM if the table is full; EINVAL if the piece lies in another one; EEXIST if
+ * it lies partly in one, around one, or where one begins. */
 int user_memory_add(void *start, size_t size);
 
 /* Takes a piece out. */
