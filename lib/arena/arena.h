@@ -70,7 +70,7 @@ struct arena {
  * pointer of the same 4 MiB modulo 4 GiB was last seen. It is always a descriptor, but it is the pointer's
  * only if superblock_starts_at says so; otherwise free looks the pointer up in the pagemap. Offsets are from
  * `none`. */
-enum { ARENA_GUESSES = 1024 };
+enum { ARENA_GUESSES = 1 << (32 - PAGEMAP_SHIFT) };
 struct arena_guesses {
     struct superblock none[ARENA_SLOTS];
     _Atomic intptr_t offset[ARENA_GUESSES];
@@ -81,14 +81,14 @@ static ALWAYS_INLINE struct superblock *arena_guess(const void *pointer)
 {
     uintptr_t address = (uintptr_t)pointer;
     uintptr_t slot = address >> (SUPERBLOCK_SHIFT - 7) & (ARENA_SLOTS - 1) << 7; /* of 128 bytes each */
-    intptr_t offset = atomic_load_explicit(
-        &arena_guesses.offset[address >> PAGEMAP_SHIFT & (ARENA_GUESSES - 1)], memory_order_relaxed);
+    intptr_t offset =
+        atomic_load_explicit(&arena_guesses.offset[(uint32_t)address >> PAGEMAP_SHIFT], memory_order_relaxed);
     return (struct superblock *)((char *)arena_guesses.none + offset + slot);
 }
 
 static inline void arena_learn(struct arena *arena, const void *pointer)
 {
-    atomic_store_explicit(&arena_guesses.offset[(uintptr_t)pointer >> PAGEMAP_SHIFT & (ARENA_GUESSES - 1)],
+    atomic_store_explicit(&arena_guesses.offset[(uint32_t)(uintptr_t)pointer >> PAGEMAP_SHIFT],
                           (char *)arena->slots - (char *)arena_guesses.none, memory_order_relaxed);
 }
 
