@@ -16,7 +16,6 @@ static ALWAYS_INLINE void *heap_pop(unsigned class)
     uint64_t t, word, link;
     struct superblock *sb;
     char *block;
-again:
     __asm__ volatile goto(
         RSEQ_SECTION_BEGIN
         "add %[t], %[row], %[t], lsl #9\n\t" /* sizeof(struct heap_row) */
@@ -34,7 +33,7 @@ again:
         : [t] "=&r"(t), [word] "=&r"(word), [sb] "=&r"(sb), [block] "=&r"(block), [link] "=&r"(link)
         : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [cookie] "r"(superblock_cookie)
         : "memory"
-        : again, none, written);
+        : none, written);
     *(uint64_t *)block = 0; /* a block that looks free must be free; and not before the commit */
     return block;
 none:
@@ -49,7 +48,6 @@ static inline enum rseq_result heap_store_word(unsigned class, uint64_t entry, u
                                                uint64_t value)
 {
     uint64_t t;
-again:
     __asm__ volatile goto(
         RSEQ_SECTION_BEGIN
         "add %[t], %[row], %[t], lsl #9\n\t" /* sizeof(struct heap_row) */
@@ -61,7 +59,7 @@ again:
         : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [sb] "r"(heap_entry_superblock(entry)),
           [expected] "r"(expected), [value] "r"(value)
         : "memory", "cc"
-        : again, changed);
+        : changed);
     return RSEQ_DONE;
 changed:
     return RSEQ_CHANGED;
@@ -73,7 +71,6 @@ changed:
     { \
         uint64_t t, word, next; \
         char *block; \
-    again: \
         __asm__ volatile goto( \
             RSEQ_SECTION_BEGIN \
             "add %[t], %[batch], %[t], lsl #9\n\t" /* sizeof(struct heap_batches) */ \
@@ -90,7 +87,7 @@ changed:
             : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_BATCH_ONE), \
               [cookie] "r"(superblock_cookie) \
             : "memory" \
-            : again, none, written); \
+            : none, written); \
         return block; \
     none: \
         return heap_none(); \
@@ -107,7 +104,6 @@ static ALWAYS_INLINE enum rseq_result heap_give(struct superblock *sb, uint64_t 
                                                 uint64_t count)
 {
     uint64_t t, word;
-again:
     __asm__ volatile goto(
         RSEQ_SECTION_BEGIN
         "ldrh %w[word], %[owner]\n\t"
@@ -121,7 +117,7 @@ again:
         : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [last] "r"(last),
           [first] "r"(first), [count] "Ir"(count << 16), [cookie] "r"(superblock_cookie)
         : "memory"
-        : again, remote);
+        : remote);
     if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);
     return RSEQ_DONE;
 remote:
@@ -133,7 +129,6 @@ remote:
 static ALWAYS_INLINE enum rseq_result heap_give_checked(struct superblock *sb, uint64_t number, void *block)
 {
     uint64_t t, word;
-again:
     __asm__ volatile goto(
         RSEQ_SECTION_BEGIN
         "ldrh %w[word], %[owner]\n\t"
@@ -149,7 +144,7 @@ again:
         : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
           [number] "r"(number), [cookie] "r"(superblock_cookie)
         : "memory"
-        : again, remote, changed);
+        : remote, changed);
     if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);
     return RSEQ_DONE;
 remote:

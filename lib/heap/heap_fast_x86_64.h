@@ -33,15 +33,14 @@ static char *volatile heap_found __attribute__((unused));
  * is here for the next pop and for the program's writes. */
 static ALWAYS_INLINE void *heap_pop(unsigned class)
 {
-    uint64_t t, word, link;
+    uint64_t t, word, link, row = class, rows;
     char *origin, *block;
-again:
     __asm__ volatile goto(
-        RSEQ_SECTION_BEGIN_SMALL
+        RSEQ_SECTION_BEGIN_OF_CLASS("%[rows]")
         "shlq $9, %[t]\n\t" /* sizeof(struct heap_row) */
         "movq (%[row], %[t]), %[t]\n\t"
-        "movq (%[rows], %[t]), %[word]\n\t"
-        "movq 8(%[rows], %[t]), %[origin]\n\t"
+        "movq " RSEQ_SIGNATURE "(%[rows], %[t]), %[word]\n\t"
+        "movq 8+" RSEQ_SIGNATURE "(%[rows], %[t]), %[origin]\n\t"
         "movzwl %w[word], %k[block]\n\t"
         "testl %k[block], %k[block]\n\tjz %l[none]\n\t"
         "movq (%[origin], %[block]), %[link]\n\t"
@@ -50,13 +49,13 @@ again:
         "xorq %[cookie], %[link]\n\t"
         "prefetchw (%[origin], %[link])\n\t"
         "shrq $16, %[link]\n\t" HEAP_IF_WRITTEN
-        "movq %[word], (%[rows], %[t])\n\t"
+        "movq %[word], " RSEQ_SIGNATURE "(%[rows], %[t])\n\t"
         RSEQ_SECTION_END
-        : [t] "=&r"(t), [word] "=&r"(word), [origin] "=&r"(origin), [block] "=&r"(block), [link] "=&r"(link)
-        : RSEQ_SECTION_INPUTS_SMALL, [row] "r"(&heap_rows[0].active[class]), [rows] "r"(heap_rows),
-          [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
+        : [t] "=&r"(t), [word] "=&r"(word), [origin] "=&r"(origin), [block] "=&r"(block), [link] "=&r"(link),
+          [row] "+&r"(row), [rows] "=&r"(rows)
+        : RSEQ_SECTION_INPUTS_OF_CLASS(heap_rows), [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT
         : "memory", "cc"
-        : again, none, written);
+        : none, written);
     *(uint64_t *)block = 0; /* a block that looks free must be free; and not before the commit */
     return block;
 none:
@@ -70,20 +69,19 @@ written:
 static inline enum rseq_result heap_store_word(unsigned class, uint64_t entry, uint64_t expected,
                                                uint64_t value)
 {
-    uint64_t t;
-again:
+    uint64_t t, row = class, rows;
     __asm__ volatile goto(
-        RSEQ_SECTION_BEGIN
+        RSEQ_SECTION_BEGIN_OF_CLASS("%[rows]")
         "shlq $9, %[t]\n\t" /* sizeof(struct heap_row) */
         "cmpq %[entry], (%[row], %[t])\n\tjne %l[changed]\n\t"
-        "cmpq %[expected], (%[rows], %[entry])\n\tjne %l[changed]\n\t"
-        "movq %[value], (%[rows], %[entry])\n\t"
+        "cmpq %[expected], " RSEQ_SIGNATURE "(%[rows], %[entry])\n\tjne %l[changed]\n\t"
+        "movq %[value], " RSEQ_SIGNATURE "(%[rows], %[entry])\n\t"
         RSEQ_SECTION_END
-        : [t] "=&r"(t)
-        : RSEQ_SECTION_INPUTS, [row] "r"(&heap_rows[0].active[class]), [rows] "r"(heap_rows),
-          [entry] "r"(entry), [expected] "r"(expected), [value] "r"(value)
+        : [t] "=&r"(t), [row] "+&r"(row), [rows] "=&r"(rows)
+        : RSEQ_SECTION_INPUTS_OF_CLASS(heap_rows), [entry] "r"(entry), [expected] "r"(expected),
+          [value] "r"(value)
         : "memory", "cc"
-        : again, changed);
+        : changed);
     return RSEQ_DONE;
 changed:
     return RSEQ_CHANGED;
@@ -93,25 +91,24 @@ changed:
 #define HEAP_BATCH_POP(name, link) \
     static inline void *name(unsigned class) \
     { \
-        uint64_t t, word, next; \
+        uint64_t t, word, next, row = class; \
         char *block; \
-    again: \
         __asm__ volatile goto( \
-            RSEQ_SECTION_BEGIN \
+            RSEQ_SECTION_BEGIN_OF_CLASS("%[t]") \
             "shlq $9, %[t]\n\t" /* sizeof(struct heap_batches) */ \
-            "movq (%[batch], %[t]), %[word]\n\t" \
+            "movq (%[row], %[t]), %[word]\n\t" \
             "btq $48, %[word]\n\tjc %l[none]\n\t" /* closed */ \
             "movq %[word], %[block]\n\tshlq $16, %[block]\n\tshrq $16, %[block]\n\tjz %l[none]\n\t" \
             "movq " #link "(%[block]), %[next]\n\txorq %[cookie], %[next]\n\t" \
             "subq %[block], %[word]\n\tsubq %[one], %[word]\n\taddq %[next], %[word]\n\t" \
             "shrq $48, %[next]\n\t" HEAP_IF_WRITTEN \
-            "movq %[word], (%[batch], %[t])\n\t" \
+            "movq %[word], (%[row], %[t])\n\t" \
             RSEQ_SECTION_END \
-            : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block) \
-            : RSEQ_SECTION_INPUTS, [batch] "r"(&heap_batches[0].of[class]), [one] "r"(HEAP_BATCH_ONE), \
+            : [t] "=&r"(t), [word] "=&r"(word), [next] "=&r"(next), [block] "=&r"(block), [row] "+&r"(row) \
+            : RSEQ_SECTION_INPUTS_OF_CLASS(heap_batches), [one] "r"(HEAP_BATCH_ONE), \
               [cookie] "m"(superblock_cookie) HEAP_FOUND_INPUT \
             : "memory", "cc" \
-            : again, none, written); \
+            : none, written); \
         return block; \
     none: \
         return heap_none(); \
@@ -126,7 +123,6 @@ static ALWAYS_INLINE enum rseq_result heap_give(struct superblock *sb, uint64_t 
                                                 uint64_t count)
 {
     uint64_t t, word;
-again:
     __asm__ volatile goto(
         RSEQ_SECTION_BEGIN
         "cmpw %[owner], %w[t]\n\tjne %l[remote]\n\t"
@@ -139,7 +135,7 @@ again:
         : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [last] "r"(last),
           [first] "r"(first), [count] "er"(count << 16), [cookie] "m"(superblock_cookie)
         : "memory", "cc"
-        : again, remote);
+        : remote);
     if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);
     return RSEQ_DONE;
 remote:
@@ -151,7 +147,6 @@ remote:
 static ALWAYS_INLINE enum rseq_result heap_give_checked(struct superblock *sb, uint64_t number, void *block)
 {
     uint64_t t, word;
-again:
     __asm__ volatile goto(
         RSEQ_SECTION_BEGIN
         "cmpw %[owner], %w[t]\n\tjne %l[remote]\n\t"
@@ -165,7 +160,7 @@ again:
         : RSEQ_SECTION_INPUTS, [sb] "r"(sb), [owner] "m"(sb->role.owner), [block] "r"(block),
           [number] "r"(number), [cookie] "m"(superblock_cookie)
         : "memory", "cc"
-        : again, remote, changed);
+        : remote, changed);
     if (UNLIKELY((uint16_t)(word >> 16) >= sb->role.regroup_at)) heap_regroup(sb);
     return RSEQ_DONE;
 remote:

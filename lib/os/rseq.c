@@ -95,7 +95,7 @@ static void choose_path(bool want_cpu, bool want_locked)
     if (cpu.reason != NULL) return;
     bool has_cid = getauxval(AT_RSEQ_FEATURE_SIZE) >= ID_CID + sizeof(uint32_t);
     bool cid = has_cid && !want_cpu;
-    cpu.area_at = __rseq_offset;
+    cpu.section_at = __rseq_offset + (intptr_t)offsetof(struct rseq, rseq_cs);
     rseq_id_at = __rseq_offset + (cid ? ID_CID : ID_CPU);
     cpu.path = cid ? "rseq cid" : "rseq cpu";
     cpu.reason = cid       ? "the kernel has concurrency ids"

@@ -36,12 +36,13 @@
 enum { IDS_MAX = 4096 }; /* heap ids; a machine with more CPUs gets the locked path */
 
 struct cpu {
-    uint32_t ids;       /* ids are below this; 0: no rseq, heaps are locked */
-    uint32_t count;     /* CPUs that this process may run on, at start */
-    intptr_t area_at;   /* the area's offset from the thread pointer; not first: gcc then loads its address */
-    intptr_t now_at;    /* offset of the CPU's number from the thread pointer; 0: ask the kernel */
-    const char *path;   /* "rseq cid", "rseq cpu" or "locked" */
-    const char *reason; /* why rseq_init chose this path */
+    uint32_t ids;        /* ids are below this; 0: no rseq, heaps are locked */
+    uint32_t count;      /* CPUs that this process may run on, at start */
+    intptr_t section_at; /* offset, from the thread pointer, of the area's word for a section's descriptor;
+                          * not first: gcc then loads its address */
+    intptr_t now_at;     /* offset of the CPU's number from the thread pointer; 0: ask the kernel */
+    const char *path;    /* "rseq cid", "rseq cpu" or "locked" */
+    const char *reason;  /* why rseq_init chose this path */
 };
 
 extern HIDDEN struct cpu cpu;
@@ -91,13 +92,12 @@ static inline enum rseq_result rseq_store_unless(const _Atomic uint32_t *flag, u
 {
 #if RSEQ_AVAILABLE
     uint64_t t;
-again:
     __asm__ volatile goto(RSEQ_STORE_UNLESS
                           : [t] "=&r"(t)
                           : RSEQ_SECTION_INPUTS, [id] "r"(id), [at] "r"(at), [expected] "r"(expected),
                             [value] "r"(value), [flag] "r"(flag)
                           : "memory", "cc"
-                          : again, moved, changed);
+                          : moved, changed);
     return RSEQ_DONE;
 changed:
     return RSEQ_CHANGED;

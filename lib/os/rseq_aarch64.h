@@ -21,21 +21,21 @@
 #define RSEQ_TEXT_OF(x) #x
 #define RSEQ_TEXT(x) RSEQ_TEXT_OF(x)
 
-/* The descriptor of the section 1..2 has its abort handler at 4. The signature that the kernel wants stands
- * before it: an instruction that traps (.inst: code is always little-endian). The handler's branch reaches
- * further than a conditional one. */
+/* The descriptor of the section 1..2 has its abort handler at 4, which is where the section is entered: the
+ * inputs are as they were. So a signal's frame, which the kernel builds there, has the function's call frame
+ * information. The signature that the kernel wants before the handler is an instruction that traps (.inst:
+ * code is always little-endian). */
 #define RSEQ_SECTION_BEGIN                                                                                   \
-    ".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n\t3:\n\t.long 0, 0\n\t"                                   \
-    ".quad 1f, (2f - 1f), 4f\n\t.popsection\n\t"                                                             \
-    "adrp %[t], 3b\n\tadd %[t], %[t], :lo12:3b\n\tstr %[t], [%[area], #8]\n\t1:\n\t"                         \
-    "ldr %w[t], [%[thread], %[id_at]]\n\t"
-#define RSEQ_SECTION_END                                                                                     \
-    "2:\n\t.pushsection .text.unlikely.rseq, \"ax\"\n\t.inst " RSEQ_TEXT(                                    \
-        RSEQ_SIG_CODE) "\n\t"                                                                                \
-                       "4: b %l[again]\n\t.popsection\n\t"
+    "b 4f\n\t.inst " RSEQ_TEXT(                                                                              \
+        RSEQ_SIG_CODE) "\n\t4:\n\t"                                                                          \
+                       ".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n\t3:\n\t.long 0, 0\n\t"                \
+                       ".quad 1f, (2f - 1f), 4b\n\t.popsection\n\t"                                          \
+                       "adrp %[t], 3b\n\tadd %[t], %[t], :lo12:3b\n\tstr %[t], [%[thread], "                 \
+                       "%[section_at]]\n\t1:\n\t"                                                            \
+                       "ldr %w[t], [%[thread], %[id_at]]\n\t"
+#define RSEQ_SECTION_END "2:\n\t"
 #define RSEQ_SECTION_INPUTS                                                                                  \
-    [area] "r"((char *)__builtin_thread_pointer() + cpu.area_at), [thread] "r"(__builtin_thread_pointer()),  \
-        [id_at] "r"(rseq_id_at)
+    [thread] "r"(__builtin_thread_pointer()), [section_at] "r"(cpu.section_at), [id_at] "r"(rseq_id_at)
 
 /* Returns this thread's id. It may have another one at the next instruction. */
 static inline uint32_t rseq_id(void)

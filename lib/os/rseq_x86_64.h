@@ -7,25 +7,28 @@
 #define RSEQ_X86_64_H
 
 /* The code addresses the area from the thread pointer (%fs). The descriptor of the section 1..2 has its abort
- * handler at 4. The signature that the kernel wants stands before it. */
-#define RSEQ_SECTION_DESCRIPTOR                                                                              \
-    ".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n\t3:\n\t.long 0, 0\n\t"                                   \
-    ".quad 1f, (2f - 1f), 4f\n\t.popsection\n\t"
+ * handler at 4, which is where the section is entered: the inputs are as they were. So a signal's frame,
+ * which the kernel builds there, has the function's call frame information. The signature that the kernel
+ * wants before the handler ends an instruction that only passes by. */
+#define RSEQ_SIGNATURE "0x53053053"
+#define RSEQ_SECTION_ENTER                                                                                   \
+    "4:\n\t.pushsection __rseq_cs, \"aw\"\n\t.balign 32\n\t3:\n\t.long 0, 0\n\t"                             \
+    ".quad 1f, (2f - 1f), 4b\n\t.popsection\n\t"                                                             \
+    "leaq 3b(%%rip), %[t]\n\tmovq %[t], %%fs:(%[section_at])\n\t1:\n\t"
 #define RSEQ_SECTION_BEGIN                                                                                   \
-    RSEQ_SECTION_DESCRIPTOR                                                                                  \
-    "leaq 3b(%%rip), %[t]\n\tmovq %[t], %%fs:8(%[area])\n\t1:\n\t"                                           \
+    ".byte 0x0f, 0x1f, 0x05\n\t.long " RSEQ_SIGNATURE "\n\t" RSEQ_SECTION_ENTER /* a nop */                  \
     "movl %%fs:(%[id_at]), %k[t]\n\t"
-#define RSEQ_SECTION_END                                                                                     \
-    "2:\n\t.pushsection .text.unlikely.rseq, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n\t"       \
-    "4: jmp %l[again]\n\t.popsection\n\t"
-#define RSEQ_SECTION_INPUTS [area] "r"(cpu.area_at), [id_at] "r"(rseq_id_at)
+#define RSEQ_SECTION_END "2:\n\t"
+#define RSEQ_SECTION_INPUTS [section_at] "r"(cpu.section_at), [id_at] "r"(rseq_id_at)
 
-/* The same with one register less. */
-#define RSEQ_SECTION_BEGIN_SMALL                                                                             \
-    RSEQ_SECTION_DESCRIPTOR                                                                                  \
-    "leaq 3b(%%rip), %[t]\n\tmovq %[t], %%fs:8(%[area])\n\t1:\n\t"                                           \
-    "movq %[id_at], %[t]\n\tmovl %%fs:(%[t]), %k[t]\n\t"
-#define RSEQ_SECTION_INPUTS_SMALL [area] "r"(cpu.area_at), [id_at] "m"(rseq_id_at)
+/* The same without the nop, and with one register less. It makes [row], which was the number of a class, the
+ * address of the class's word in a table, by an instruction that the signature ends. So the register `from`
+ * has the table's address less the signature. */
+#define RSEQ_SECTION_BEGIN_OF_CLASS(from)                                                                    \
+    "leaq -" RSEQ_SIGNATURE "+%[table], " from "\n\tleaq " RSEQ_SIGNATURE "(" from                           \
+    ", %[row], 8), %[row]\n\t" RSEQ_SECTION_ENTER "movq %[id_at], %[t]\n\tmovl %%fs:(%[t]), %k[t]\n\t"
+#define RSEQ_SECTION_INPUTS_OF_CLASS(in)                                                                     \
+    [section_at] "r"(cpu.section_at), [id_at] "m"(rseq_id_at), [table] "m"(in)
 
 /* Returns this thread's id. It may have another one at the next instruction. */
 static inline uint32_t rseq_id(void)

@@ -502,7 +502,7 @@ void stepper_start(void)
     __libc_single_threaded = false; /* so fork takes locks */
     hoard_start();
     hoard_start_late();
-    cpu.area_at = (char *)&area - (char *)__builtin_thread_pointer();
+    cpu.section_at = (char *)&area.section - (char *)__builtin_thread_pointer();
     rseq_id_at = cpu.now_at = (char *)&area.rseq_id - (char *)__builtin_thread_pointer();
     cpu.ids = IDS_MAX;
     sizeclass_open_fast();

@@ -5,7 +5,8 @@
 usage: rseq_sections.py OBJDUMP LIBRARY...
 
 Each descriptor in __rseq_cs (start, length, abort) is read from the file, its addresses from the relocations,
-and held against the disassembly. Works on libraries of any machine in MACHINES, whatever it runs on.
+and held against the disassembly, and against the call frame information: an unwinder finds the same frame at
+the abort handler and at each instruction of the section. Works on libraries of any machine in MACHINES, whatever it runs on.
 """
 import bisect
 import re
@@ -18,15 +19,15 @@ LEAST = 5  # kinds of sections that there are: store, pop, carve, take, free
 LONGEST = 256  # bytes
 
 # By e_machine: the word before an abort handler; the relocation that says "this address"; what puts the
-# address of a descriptor into the area, as the instructions right before a section; unconditional branches;
+# address of a descriptor into the area, as the instructions right before a section, and how many there are;
 # instructions that no section may have: locked, atomic, or leaving it in a way that cannot be undone.
 MACHINES = {
     62: dict(name="x86-64", signature=0x53053053, relative=8,
-             enter=r"lea 0x[0-9a-f]+\(%rip\),(%r\w+) # ([0-9a-f]+)()\nmov \1,%fs:0x8\(%r\w+\)$", jump=r"jmp ",
+             enter=r"lea 0x[0-9a-f]+\(%rip\),(%r\w+) # ([0-9a-f]+)()\nmov \1,%fs:(?:0x0)?\(%r\w+\)$", entry=2,
              bad=r"lock|xchg|call|ret|push|pop|syscall|[sl]fence|mfence|rep"),
     183: dict(name="aarch64", signature=0xD428BC00, relative=1027,
-              enter=r"adrp (x\d+), ([0-9a-f]+)\nadd \1, \1, #0x([0-9a-f]+)\nstr \1, \[x\d+, #8\]$",
-              jump=r"b ",
+              enter=r"adrp (x\d+), ([0-9a-f]+)\nadd \1, \1, #0x([0-9a-f]+)\nstr \1, \[x\d+, x\d+\]$",
+              entry=3,
               bad=r"ld[ax]|ldxp|st[lx]|cas|swp|ld(add|clr|set|eor)|bl |ret|svc|dmb|dsb|isb|.*sp\b"),
 }
 
@@ -91,27 +92,30 @@ def entered(machine, code, order, start):
     return int(found.group(2), 16) + int(found.group(3) or "0", 16) if found else None
 
 
-def leads_into(machine, code, order, at, start):
-    """Does what is at an address branch, on its only way, to right before a section?"""
-    for _ in range(16):
-        if at in code and start - LONGEST <= at < start:
-            return True
-        if re.match(machine["jump"], code.get(at, "")):
-            at = target(code[at])
-        else:
-            at = order[bisect.bisect_right(order, at)]
-    return False
+def frames(objdump, path):
+    """Where a row of the call frame information begins -> its function, and the row; and the places in order."""
+    command = [objdump, "--dwarf=frames-interp", path]
+    rows, function = {0: None}, None
+    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+        if found := re.search(r" FDE .* pc=([0-9a-f]+)\.\.([0-9a-f]+)$", line):
+            function, end = int(found.group(1), 16), int(found.group(2), 16)
+            rows[function] = function, "that of all functions"
+            rows.setdefault(end, None)
+        elif (found := re.match(r"([0-9a-f]{16}) (.*)$", line)) and function is not None:
+            rows[int(found.group(1), 16)] = function, found.group(2)
+        elif not line:
+            function = None
+    return rows, sorted(rows)
+
+
+def frame_at(rows, address):
+    return rows[0][rows[1][bisect.bisect_right(rows[1], address) - 1]]
 
 
 def target(text):
     """Where a branch goes, or None."""
     found = re.match(r"(?:j\w+|b|b\.\w+|cbn?z|tbn?z)\s+(?:\w+, )?(?:#\d+, )?(?:0x)?([0-9a-f]+)$", text)
     return int(found.group(1), 16) if found else None
-
-
-def inside_end(order, end):
-    """The last instruction before an address."""
-    return order[bisect.bisect_left(order, end) - 1]
 
 
 def stores_to(text):
@@ -122,7 +126,7 @@ def stores_to(text):
     return operands.group(1) if operands and not re.match(r"cmp|test|lea|nop|bt\b", text) else None
 
 
-def check_section(library, code, order, section):
+def check_section(library, code, order, rows, section):
     """What is wrong with a section, sentence by sentence."""
     at, version, flags, start, length, abort = section
     machine, end = library.machine, start + length
@@ -136,13 +140,14 @@ def check_section(library, code, order, section):
         return
     if library.at(abort - 4, "<I") != machine["signature"]:
         yield f"the word before its abort handler at {abort:x} is not {machine['signature']:x}"
-    if not re.match(machine["jump"], code[abort]) or not leads_into(machine, code, order, abort, start):
-        yield f"its abort handler does not branch to what leads into it: {code[abort]}"
-    if end <= abort - 4 <= end + 4 and library.at(abort - 4, "<I") == machine["signature"]:
-        yield f"what has stored at {inside_end(order, end):x} goes on into its abort handler"
+    if abort != order[bisect.bisect_left(order, start) - machine["entry"]]:
+        yield f"its abort handler at {abort:x} is not where it is entered"
     if entered(machine, code, order, start) != at:
         yield f"what leads into it at {start:x} does not put its descriptor into the area"
     inside = [a for a in order if start <= a < end]
+    for a in [abort, *inside]:
+        if frame_at(rows, a) is None or frame_at(rows, a) != frame_at(rows, start):
+            yield f"an unwinder finds another frame at {a:x} than at {start:x}, or none"
     commit = stores_to(code[inside[-1]])
     if commit is None:
         yield f"its last instruction is no store: {code[inside[-1]]}"
@@ -163,9 +168,10 @@ def check_library(objdump, path):
         print(f"{path}: of a machine that has no sections")
         return 0
     code, order = disassemble(objdump, path)
+    rows = frames(objdump, path)
     sections, wrong = list(library.descriptors()), 0
     for section in sections:
-        for what in check_section(library, code, order, section):
+        for what in check_section(library, code, order, rows, section):
             print(f"{path}: descriptor {section[0]:x}: {what}")
             wrong += 1
     if len(sections) < LEAST:

@@ -37,7 +37,7 @@ static void setup(void)
 {
     use_path(2, NULL);
     hoard_start();
-    cpu.area_at = (char *)&area - (char *)__builtin_thread_pointer();
+    cpu.section_at = (char *)&area.section - (char *)__builtin_thread_pointer();
     rseq_id_at = (char *)&area.rseq_id - (char *)__builtin_thread_pointer();
     cpu.ids = IDS_MAX;
     sizeclass_open_fast();
@@ -86,22 +86,6 @@ TEST(a_store_is_made_by_its_id_alone_and_over_what_was_expected)
         ck_assert_uint_eq(at[1], value);
         ck_assert_uint_eq(at[2], 3);
     }
-}
-
-TEST(a_section_is_announced_with_its_ends_and_its_abort_handler)
-{
-    uint64_t at = 1;
-    ck_assert_int_eq(rseq_store(ID, &at, 1, 2), RSEQ_DONE);
-    const struct section *section = area.section;
-    ck_assert_uint_eq((uintptr_t)section % 32, 0);
-    ck_assert_uint_eq(section->version, 0);
-    ck_assert_uint_eq(section->flags, 0);
-    ck_assert_uint_gt(section->length, 0);
-    ck_assert_uint_lt(section->length, 256);
-    ck_assert(section->abort < section->start || section->abort >= section->start + section->length);
-    uint32_t signature;
-    memcpy(&signature, (const void *)(section->abort - sizeof signature), sizeof signature);
-    ck_assert_uint_eq(signature, RSEQ_SIG);
 }
 
 /* --- pop and carve --------------------------------------------------------------------------- */
