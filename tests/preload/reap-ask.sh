@@ -138,7 +138,7 @@ says 2 "an address has a name" "$ask" @ tree
 says 2 "-t takes seconds" "$ask" -t 1x "$pid" tree
 says 2 "the question is too long" "$ask" "$pid" "$(printf '%05000d' 0)"
 says 2 "usage: reap-ask" "$ask"
-"$ask" -h | grep -q '^usage: reap-ask' || wrong "no help"
+for help in -h --help; do "$ask" $help | grep -q "^usage: reap-ask" || wrong "no help by $help"; done
 stop
 says 1 "there is no process $pid" "$ask" "$pid" tree
 

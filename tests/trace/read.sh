@@ -25,6 +25,7 @@ refused "less than a head" "$tmp/short" 'is no trace'
 refused "a file of others" "$tmp/foreign" 'is no trace'
 refused "an older trace" "$tmp/older" 'version 0, and this program reads version 1'
 refused "a newer trace" "$tmp/newer" 'version 2, and'
+"$analyse" -h | grep -q '^usage: ' || wrong "no help by -h"
 "$analyse" --places x "$tmp/good" >"$tmp/out" 2>&1
 [ $? = 2 ] || wrong "--places x is taken"
 "$analyse" --output /dev/full "$tmp/good" 2>"$tmp/said" && wrong "a page that cannot be written is no error"

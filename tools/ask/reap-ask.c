@@ -221,6 +221,7 @@ int main(int argc, char **argv)
     static char help_word[] = "help", *help[] = {help_word, NULL};
     char line[QUESTION];
     long seconds = SECONDS;
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) return fputs(usage, stdout) < 0;
     for (int option; (option = getopt(argc, argv, "+ht:")) != -1;) {
         if (option == 't') seconds = number_of(optarg, SECONDS_MOST);
         if (option == 't' && seconds == 0) fail(2, "-t takes seconds, 1 to 3600: %s", optarg);

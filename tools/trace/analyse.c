@@ -33,7 +33,7 @@ static bool parse(int argc, char **argv, struct wanted *wanted)
         {"json", 0, NULL, 'j'}, {"page", 0, NULL, 'p'},   {"early", 0, NULL, 'e'}, {"places", 1, NULL, 'n'},
         {"uses", 1, NULL, 'u'}, {"output", 1, NULL, 'o'}, {"help", 0, NULL, 'h'},  {0}};
     char *end = NULL;
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         switch (option) {
         case 'j': wanted->show = show_json; break;
         case 'p': wanted->show = show_page; break;
