@@ -23,6 +23,7 @@ make -s -C "${top_builddir:-.}" distributed | sed "s,^$srcdir/,,; s,^[./]*/,," >
 grep -v / "$tmp/tracked" | comm -23 - "$tmp/top" | sed 's/^/not a file for the top level: /' >"$tmp/wrong"
 comm -23 "$tmp/tracked" "$tmp/known" | sed 's/^/in no list of an .am file, so not distributed: /' >>"$tmp/wrong"
 comm -23 "$tmp/top" "$tmp/tracked" | sed 's/^/gone from the top level: /' >>"$tmp/wrong"
+sed -n 's,^Package: \(.*\),/debian/\1/,p' "$srcdir/debian/control" | grep -vxFf "$srcdir/.gitignore" | sed 's/^/not ignored: /' >>"$tmp/wrong"
 cat "$tmp/wrong"
 echo "$(wc -l <"$tmp/tracked") files"
 [ ! -s "$tmp/wrong" ]
