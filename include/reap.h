@@ -563,11 +563,11 @@ struct reap_front {
 REAP_BUMP_INLINE void *reap_bump(void **reap, size_t size)
 {
     struct reap_front *front = (struct reap_front *)*reap;
-    char *object = front->bump;
+    char *object = front->bump, *next;
     size_t last = (size - 1) | 15; /* rounded apart: bump waits for one addition; of size 0 too great */
-    if (last >= (size_t)(front->end - object)) return NULL;
-    char *next = object + last + 1;
     typedef uint32_t reap_half REAP_ATTRIBUTE(may_alias); /* small: its changes wait for each other */
+    if (last >= (size_t)(front->end - object)) return NULL;
+    next = object + last + 1;
     *(reap_half *)(front->starts + (uintptr_t)next / 512 * 4) |= (uint32_t)1 << (uintptr_t)next / 16 % 32;
 #if defined(__GNUC__)
     __asm__("" : "+r"(object));           /* from here on it lies where the result does: a move less */

@@ -40,7 +40,7 @@ clang"
 echo "$compilers" >"$tmp/compilers"
 while read -r compiler; do
     for level in -O0 -O2; do
-        build="$compiler $level -Wall -Wextra -I$srcdir/include"
+        build="$compiler $level -Wall -Wextra -Wdeclaration-after-statement -I$srcdir/include"
         for dialect in gnu89 c99 gnu99 c11 c17 gnu2x; do
             $build -Werror -std=$dialect -c "$tmp/calls.c" -o "$tmp/calls.o" >"$tmp/said" 2>&1 ||
                 wrong "$compiler $level $dialect"
