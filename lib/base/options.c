@@ -105,16 +105,6 @@ static const struct option *find_option(const char *text, size_t size)
     return NULL;
 }
 
-static bool complain(const char *what, const char *text, size_t size)
-{
-    char item[64];
-    size = size < sizeof item - 1 ? size : sizeof item - 1;
-    memcpy(item, text, size);
-    item[size] = '\0';
-    report_line("REAP_OPTIONS: %s '%s' ignored", what, item);
-    return false;
-}
-
 /* Reads a word, and its N. Sets *what where there is a more exact complaint. */
 static bool parse_word(const struct option *option, const char *text, size_t size, struct options *to,
                        const char **what)
@@ -179,6 +169,17 @@ static void show_values(const struct option *option, char *text, size_t size)
     }
 }
 
+static bool complain(const char *what, const char *text, size_t size, const struct option *option)
+{
+    char item[64], values[128] = "";
+    if (option != NULL) show_values(option, values, sizeof values);
+    size = size < sizeof item - 1 ? size : sizeof item - 1;
+    memcpy(item, text, size);
+    item[size] = '\0';
+    report_line("REAP_OPTIONS: %s '%s' ignored%s%s", what, item, option != NULL ? "; it takes " : "", values);
+    return false;
+}
+
 /* Writes a line for each option. Counts as a complaint, since it sets nothing. */
 static bool help(void)
 {
@@ -201,9 +202,9 @@ static bool parse_item(const char *text, size_t size, struct options *to)
 
     if (parse_is(text, name_size, "help")) return help();
     const struct option *option = find_option(text, name_size);
-    if (option == NULL) return complain("unknown option", text, size);
+    if (option == NULL) return complain("unknown option", text, size, NULL);
     const char *what = "bad value";
-    return parse_value(option, value_text, value_size, to, &what) || complain(what, text, size);
+    return parse_value(option, value_text, value_size, to, &what) || complain(what, text, size, option);
 }
 
 unsigned options_parse(const char *list, struct options *to)
