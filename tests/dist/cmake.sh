@@ -65,9 +65,10 @@ builds() {
     fi
 }
 builds staged "$lib"
-# Moved as a whole: the package file knows the headers by its own place.
-mkdir "$tmp/moved" && mv "$tmp/root" "$tmp/moved/there"
-lib=$tmp/moved/there${lib#"$tmp/root"}
+# Moved to another prefix: the package file knows the headers by its own place.
+prefix=$(sed -n 's/^prefix=//p' "$lib/pkgconfig/reap.pc")
+mkdir "$tmp/moved" && mv "$tmp/root$prefix" "$tmp/moved/there"
+lib=$tmp/moved/there${lib#"$tmp/root$prefix"}
 builds moved "$lib"
 case $(grep '_INCLUDE_DIRECTORIES\|isystem' -r "$tmp/moved/by_reap" "$tmp/moved/CMakeFiles/by_reap.dir" 2>/dev/null) in
     *"$tmp/moved/there"*) ;;
