@@ -161,6 +161,7 @@ stop
 run() { printf '\n\n' | env REAP_PROFILE_BYTES="$1" REAP_PROFILE="$2" LD_PRELOAD="$libraries" "$program" kept 2>"$tmp/err"; }
 run 4096 "$tmp/at-exit" >"$tmp/out" && [ ! -s "$tmp/err" ] || { wrong "the program says:"; cat "$tmp/err"; }
 run 4096 "$tmp/at-exit.svg" >/dev/null && grep -q '</svg>' "$tmp/at-exit.svg" || wrong "no picture at exit"
+run 4096 "$tmp/at-exit.txt" >/dev/null && grep -q '^malloc: ' "$tmp/at-exit.txt" || wrong "no text at exit"
 echo 'from pathlib import Path; import heap_profile, sys
 samples = heap_profile.read(sys.argv[1])[2]; kept = int(Path(sys.argv[2]).read_text().split()[3])
 sys.exit(not 0.8 < sum(values[3] for name, _, values in samples if name == "kept") / kept < 1.25)' >"$tmp/look.py"

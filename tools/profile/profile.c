@@ -218,10 +218,12 @@ static void say(const char *what, const char *why)
     fprintf(stderr, "reap: REAP_PROFILE=%.200s: %s%s%s\n", file, what, *why ? ": " : "", why);
 }
 
-static bool ends_with(const char *text, const char *end)
+/* The report that the file's name asks for. */
+static const char *wanted(void)
 {
-    size_t size = strlen(text), length = strlen(end);
-    return size >= length && strcmp(text + size - length, end) == 0;
+    const char *dot = strrchr(file, '.');
+    if (dot && strcmp(dot, ".txt") == 0) return "";
+    return dot && strcmp(dot, ".svg") == 0 ? "flames" : "pprof";
 }
 
 static void write_file(void)
@@ -231,14 +233,11 @@ static void write_file(void)
         say("it cannot be written", strerror(errno));
         return;
     }
-    const char *wrong = put_report(out, ends_with(file, ".svg") ? "flames" : "pprof");
+    const char *wrong = put_report(out, wanted());
     bool is_written = fflush(out) == 0;
     int error = errno;
     fclose(out);
-    if (wrong)
-        say(wrong, "");
-    else if (!is_written)
-        say("it cannot be written", strerror(error));
+    if (wrong || !is_written) say(wrong ? wrong : "it cannot be written", wrong ? "" : strerror(error));
 }
 
 __attribute__((constructor)) static void start(void)
