@@ -27,14 +27,21 @@ static bool read_value(const char *directory, const char *name, char text[VALUE_
     return kernel_read_file(path, text, VALUE_SIZE) != 0;
 }
 
+static void lower_memory(const char *directory, const char *name, struct cgroup *group)
+{
+    char text[VALUE_SIZE];
+    const char *at = text;
+    size_t bytes = read_value(directory, name, text) ? number(&at) : SIZE_MAX;
+    if (bytes < group->memory) group->memory = bytes;
+}
+
 /* Lowers the limits to those of one directory. */
 static void lower_limit(const char *directory, struct cgroup *group)
 {
     char text[VALUE_SIZE];
     const char *at = text;
-    size_t bytes = read_value(directory, "memory.max", text) ? number(&at) : SIZE_MAX;
-    if (bytes < group->memory) group->memory = bytes;
-    at = text;
+    lower_memory(directory, "memory.max", group);
+    lower_memory(directory, "memory.high", group);
     if (!read_value(directory, "cpu.max", text)) return;
     size_t quota = number(&at);
     while (*at == ' ') at++;

@@ -14,7 +14,8 @@
 #include "base/base.h"
 
 struct cgroup {
-    size_t memory; /* bytes that all processes of the group together may use; SIZE_MAX: no limit */
+    size_t memory; /* bytes at which the kernel kills one of the group (max) or slows all (high); SIZE_MAX:
+                      none */
     unsigned cpus; /* processors whose full time the group may use, rounded up; UINT_MAX: no limit */
 };
 

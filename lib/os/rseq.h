@@ -38,9 +38,8 @@ enum { IDS_MAX = 4096 }; /* heap ids; a machine with more CPUs gets the locked p
 struct cpu {
     uint32_t ids;        /* ids are below this; 0: no rseq, heaps are locked */
     uint32_t count;      /* CPUs that this process may run on, at start */
-    intptr_t section_at; /* offset, from the thread pointer, of the area's word for a section's descriptor;
-                          * not first: gcc then loads its address */
-    intptr_t now_at;     /* offset of the CPU's number from the thread pointer; 0: ask the kernel */
+    intptr_t section_at; /* the area's word for a descriptor; not first: gcc then loads its address */
+    intptr_t now_at;     /* the CPU's number; 0: ask the kernel. Both are offsets from the thread pointer */
     const char *path;    /* "rseq cid", "rseq cpu" or "locked" */
     const char *reason;  /* why rseq_init chose this path */
 };

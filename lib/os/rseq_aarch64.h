@@ -22,9 +22,8 @@
 #define RSEQ_TEXT(x) RSEQ_TEXT_OF(x)
 
 /* The descriptor of the section 1..2 has its abort handler at 4, which is where the section is entered: the
- * inputs are as they were. So a signal's frame, which the kernel builds there, has the function's call frame
- * information. The signature that the kernel wants before the handler is an instruction that traps (.inst:
- * code is always little-endian). */
+ * inputs are as they were. So a signal's frame, which the kernel builds there, has the function's frame
+ * information. The signature before the handler is an instruction that traps (.inst: little-endian). */
 #define RSEQ_SECTION_BEGIN                                                                                   \
     "b 4f\n\t.inst " RSEQ_TEXT(                                                                              \
         RSEQ_SIG_CODE) "\n\t4:\n\t"                                                                          \
