@@ -171,7 +171,7 @@ static void add_mallocs(struct text *text)
     size_t size = 0, lines = 0;
     FILE *stream = library_profiles() ? open_memstream(&data, &size) : NULL;
     if (!stream) return;
-    reap_profile_face.put_mallocs(stream);
+    reap_profile_face_2.put_mallocs(stream);
     if (fclose(stream) != 0) data = NULL;
     for (rest = data; data && lines < ANSWER_MALLOCS && (line = strsep(&rest, "\n")) && *line; lines++) {
         char *module = strchr(line, '\t'), *name = strrchr(line, '\t');

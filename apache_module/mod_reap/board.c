@@ -215,6 +215,9 @@ void board_join(apr_pool_t *pool, int generation)
     own->bytes = 0;
     own->looked = 0;
     own->pss = 0;
+    own->fatal = NULL;
+    own->signal = 0;
+    own->peak = 0;
     struct board_request *served;
     size_t n = board_served(own, &served);
     memset(served, 0, n * sizeof *served);
@@ -265,7 +268,7 @@ void board_note_end(const struct board_end *end)
     if (!take()) return;
     board->shared->ends[board->shared->n_ends++ % BOARD_ENDS] = *end;
     release();
-    board_count(end->is_killed ? COUNT_KILLED : COUNT_ENDED);
+    board_count(end->why == END_CHILD_LIMIT ? COUNT_ENDED : COUNT_KILLED);
 }
 
 size_t board_ends(struct board_end *ends)

@@ -34,6 +34,9 @@ struct board_request {
     pid_t pid;       /* 0: none */
     apr_time_t time; /* when it began, or ended */
     uint64_t bytes;  /* the most that its pools were seen to hold */
+    /* Of one that is served: what its thread has allocated since and not freed, by the heap profile; what the
+     * child was resident with then, and at most until then. */
+    uint64_t sampled, rss, peak;
     char method[16], uri[200], host[64], client[46];
 };
 enum { BOARD_LARGEST = 50 };
@@ -46,6 +49,13 @@ struct board_slot {
     uint64_t bytes;    /* of its pools, when it last looked; of requests that have ended none */
     apr_time_t looked;
     int64_t pss; /* when it was last asked for; 0: never */
+    /* Of a child that ends by itself: the request that it ends for, and over which limit; 0: for want of
+     * memory. */
+    const struct board_request *fatal;
+    uint64_t limit;
+    /* Of one that has ended, by who waits for it: the signal, and its most resident bytes; 0: not known. */
+    int signal;
+    uint64_t peak;
 };
 
 struct board_point {
@@ -79,15 +89,17 @@ void board_insert(struct board_request *all, size_t *n, size_t most, const struc
 void board_note_largest(const struct board_request *request);
 size_t board_largest(struct board_request *largest); /* the most bytes first; room for BOARD_LARGEST */
 
-/* A child that ended for ReapChildLimit, or that was killed or crashed. */
+/* A child that ended for ReapChildLimit, or in the midst of its requests. */
 struct board_end {
     pid_t pid;
-    bool is_killed;
+    enum { END_CHILD_LIMIT, END_HARD, END_MEMORY, END_KILLED } why;
+    int signal; /* 0: none, or not known */
     apr_time_t time;
     apr_interval_time_t uptime;
-    uint64_t bytes, limit; /* of one that was killed: what its largest request held; 0 */
-    unsigned requests;     /* that it has served; of one that was killed: that it served then */
-    char largest[256];     /* of one that was killed: that request */
+    uint64_t bytes, limit; /* what it had, or was held for the request that stands out; the limit, or 0 */
+    uint64_t rss;          /* at most; 0: not known */
+    unsigned requests;     /* that it has served; of one that ended in their midst: that it served then */
+    struct board_request largest, ran[8]; /* that which stands out, if one does; those that held most */
 };
 enum { BOARD_ENDS = 20 };
 

@@ -11,21 +11,22 @@ static _Thread_local bool is_charged;
 
 static bool is_wanted(void) { return library_profiles() && apr_pool_reap && reapChargeAs; }
 
-static void charge(apr_pool_t *pool, const char *label)
+static void charge(apr_pool_t *pool, const char *label, uint64_t *sampled)
 {
+    if (library_profiles()) reap_profile_face_2.count_thread(sampled);
     if (is_charged) reapUncharge();
     is_charged = is_wanted() && reapChargeAs(apr_pool_reap(pool), label) == 0;
 }
 
-void charge_request(const request_rec *r, bool shows_url)
+void charge_request(const request_rec *r, const struct live *live)
 {
     char url[URL + 1] = "";
     if (!is_charged && !is_wanted()) return;
-    if (shows_url && r->uri) snprintf(url, sizeof url, "%s", r->uri);
-    charge(r->pool, url);
+    if (live && live->is_listed && r->uri) snprintf(url, sizeof url, "%s", r->uri);
+    charge(r->pool, url, live && live->served ? &live->served->sampled : NULL);
 }
 
 void charge_connection(const conn_rec *c)
 {
-    if (is_charged || is_wanted()) charge(c->pool, "");
+    if (is_charged || is_wanted()) charge(c->pool, "", NULL);
 }

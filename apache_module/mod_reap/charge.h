@@ -10,10 +10,10 @@
 
 #include <httpd.h>
 
-#include <stdbool.h>
+#include "live.h"
 
-/* shows_url: the host may be seen on the page. */
-void charge_request(const request_rec *r, bool shows_url);
+/* The URL is shown if the request is listed. NULL: it is not followed. */
+void charge_request(const request_rec *r, const struct live *live);
 void charge_connection(const conn_rec *c);
 
 #endif

@@ -6,6 +6,7 @@
 #include <httpd.h>
 
 #include <ap_mpm.h>
+#include <apr_strings.h>
 #include <http_config.h>
 #include <http_main.h>
 #include <scoreboard.h>
@@ -20,6 +21,19 @@ static void add_number(struct text *text, const char *name, int64_t number)
         text_printf(text, "\"%s\":null", name);
     else
         text_printf(text, "\"%s\":%lld", name, (long long)number);
+}
+
+static void add_known(struct text *text, const char *name, uint64_t bytes)
+{
+    text_puts(text, ",");
+    add_number(text, name, bytes ? (int64_t)bytes : -1);
+}
+
+static void add_who(struct text *text, const char *name, const struct board_request *request)
+{
+    char who[300];
+    apr_snprintf(who, sizeof who, "%s %s from %s", request->method, request->uri, request->client);
+    text_json_field(text, name, request->pid ? who : NULL);
 }
 
 static void add_sums(struct text *text, const struct pool_sums *sums)
@@ -39,8 +53,7 @@ static void add_server(struct text *text, const struct look *look)
     const global_score *global = ap_exists_scoreboard_image() ? ap_scoreboard_image->global : NULL;
     text_puts(text, "\"server\":{\"version\":");
     text_json(text, ap_get_server_banner());
-    text_puts(text, ",\"mpm\":");
-    text_json(text, ap_show_mpm());
+    text_json_field(text, "mpm", ap_show_mpm());
     text_printf(text, ",\"time\":%lld,\"uptime\":%lld,\"generation\":%d,\"processes\":%zu}",
                 (long long)apr_time_sec(now),
                 (long long)(global ? apr_time_sec(now - global->restart_time) : 0),
@@ -63,10 +76,8 @@ static void add_settings(struct text *text)
         text_printf(text, "%s{\"directive\":\"%s\",\"bytes\":%lld,\"where\":", i ? "," : "",
                     limits[i].directive, (long long)limits[i].bytes);
         text_json(text, limits[i].where);
-        text_puts(text, ",\"host\":");
-        text_json(text, server->is_virtual ? server->server_hostname : NULL);
-        text_puts(text, ",\"at\":");
-        text_json(text, limits[i].at);
+        text_json_field(text, "host", server->is_virtual ? server->server_hostname : NULL);
+        text_json_field(text, "at", limits[i].at);
         text_puts(text, "}");
     }
     text_puts(text, "]}");
@@ -184,14 +195,10 @@ static void add_scoreboard_request(struct text *text, int process, int thread, u
     text_printf(text, "%s{\"pid\":%ld,\"method\":", (*n)++ ? "," : "",
                 (long)ap_scoreboard_image->parent[process].pid);
     text_json(text, score.request);
-    text_puts(text, ",\"uri\":");
-    text_json(text, uri ? uri : "");
-    text_puts(text, ",\"host\":");
-    text_json(text, score.vhost);
-    text_puts(text, ",\"client\":");
-    text_json(text, score.client64);
-    text_puts(text, ",\"protocol\":");
-    text_json(text, score.protocol);
+    text_json_field(text, "uri", uri ? uri : "");
+    text_json_field(text, "host", score.vhost);
+    text_json_field(text, "client", score.client64);
+    text_json_field(text, "protocol", score.protocol);
     text_printf(text, ",\"age\":%.3f,\"bytes\":null,\"peak\":null}",
                 (double)(apr_time_now() - score.start_time) / 1e6);
 }
@@ -232,22 +239,37 @@ static void add_history(struct text *text)
 
 /* --- children that have ended -------------------------------------------------------------------- */
 
-static void add_ended(struct text *text)
+/* What is not known is null. */
+static void add_end(struct text *text, const struct board_end *end, const char *comma)
 {
-    struct board_end ends[BOARD_ENDS];
-    size_t n = board_ends(ends);
-    text_puts(text, ",\"ended\":[");
-    for (size_t i = 0; i < n; i++) {
-        text_printf(text,
-                    "%s{\"pid\":%ld,\"t\":%lld,\"why\":\"%s\",\"bytes\":%zu,\"limit\":%zu,\"uptime\":%lld,"
-                    "\"requests\":%u,\"largest\":",
-                    i ? "," : "", (long)ends[i].pid, (long long)apr_time_sec(ends[i].time),
-                    ends[i].is_killed ? "killed" : "ReapChildLimit", (size_t)ends[i].bytes,
-                    (size_t)ends[i].limit, (long long)apr_time_sec(ends[i].uptime), ends[i].requests);
-        text_json(text, *ends[i].largest ? ends[i].largest : NULL);
+    static const char *const whys[] = {"ReapChildLimit", "ReapLimitHard", "no memory", "killed"};
+    const size_t most = sizeof end->ran / sizeof *end->ran;
+    text_printf(text, "%s{\"pid\":%ld,\"t\":%lld,\"why\":\"%s\",\"uptime\":%lld,\"requests\":%u,", comma,
+                (long)end->pid, (long long)apr_time_sec(end->time), whys[end->why],
+                (long long)apr_time_sec(end->uptime), end->requests);
+    add_number(text, "signal", end->signal ? end->signal : -1);
+    add_known(text, "rss", end->rss);
+    add_known(text, "bytes", end->bytes);
+    add_known(text, "limit", end->limit);
+    add_who(text, "largest", &end->largest);
+    text_json_field(text, "host", *end->largest.host ? end->largest.host : NULL);
+    text_puts(text, ",\"ran\":[");
+    for (size_t i = 0; i < most && end->ran[i].pid; i++) {
+        text_printf(text, "%s{\"bytes\":%zu", i ? "," : "", (size_t)end->ran[i].bytes);
+        add_who(text, "request", &end->ran[i]);
         text_puts(text, "}");
     }
+    text_puts(text, "]}");
+}
+
+static void add_ended(struct text *text)
+{
+    struct board_end *ends = malloc(BOARD_ENDS * sizeof *ends);
+    size_t n = ends ? board_ends(ends) : 0;
+    text_puts(text, ",\"ended\":[");
+    for (size_t i = 0; i < n; i++) add_end(text, &ends[i], i ? "," : "");
     text_puts(text, "]");
+    free(ends);
 }
 
 static void add_largest(struct text *text)
@@ -259,12 +281,9 @@ static void add_largest(struct text *text)
         text_printf(text, "%s{\"pid\":%ld,\"t\":%lld,\"peak\":%zu,\"method\":", i ? "," : "",
                     (long)largest[i].pid, (long long)apr_time_sec(largest[i].time), (size_t)largest[i].bytes);
         text_json(text, largest[i].method);
-        text_puts(text, ",\"uri\":");
-        text_json(text, largest[i].uri);
-        text_puts(text, ",\"host\":");
-        text_json(text, largest[i].host);
-        text_puts(text, ",\"client\":");
-        text_json(text, largest[i].client);
+        text_json_field(text, "uri", largest[i].uri);
+        text_json_field(text, "host", largest[i].host);
+        text_json_field(text, "client", largest[i].client);
         text_puts(text, "}");
     }
     text_puts(text, "]");

@@ -20,7 +20,7 @@
 #include "tools/common/profile_face.h"
 
 /* True while libreap-profile takes samples. */
-static inline bool library_profiles(void) { return &reap_profile_face && reap_profile_face.is_on; }
+static inline bool library_profiles(void) { return &reap_profile_face_2 && reap_profile_face_2.is_on; }
 
 /* NULL, or what is missing and how to preload it, in a few sentences. */
 const char *library_lacks(void);

@@ -367,6 +367,11 @@ static int abort_request(int status)
 {
     const struct live *live = live_entered();
     live_enter(NULL);
+    if (live && live->served && board_own_slot()) {
+        live->served->bytes = live->refused ? live->hard : library_held(live->pool);
+        board_own_slot()->limit = live->refused ? live->hard : 0;
+        board_own_slot()->fatal = live->served;
+    }
     if (live && live->refused) {
         board_count(COUNT_HARD);
         ap_log_error(APLOG_MARK, APLOG_CRIT, 0, live->top->server,

@@ -2,6 +2,7 @@
 #include "live.h"
 
 #include "library.h"
+#include "process.h"
 
 #include <httpd.h>
 
@@ -75,6 +76,20 @@ static void describe(struct board_request *to, const struct live *live, apr_time
     cut(to->client, live->client, sizeof to->client);
 }
 
+/* What the child is resident with, as of some milliseconds ago, since most requests take less. */
+static void note_resident(struct board_request *request)
+{
+    static apr_time_t asked;
+    static uint64_t rss, peak;
+    if (request->time - __atomic_load_n(&asked, __ATOMIC_RELAXED) > 10000) {
+        __atomic_store_n(&asked, request->time, __ATOMIC_RELAXED);
+        __atomic_store_n(&rss, (uint64_t)process_resident(getpid()), __ATOMIC_RELAXED);
+        __atomic_store_n(&peak, (uint64_t)process_own_peak(), __ATOMIC_RELAXED);
+    }
+    request->rss = __atomic_load_n(&rss, __ATOMIC_RELAXED);
+    request->peak = __atomic_load_n(&peak, __ATOMIC_RELAXED);
+}
+
 /* So that it is known for what the child died. */
 static void note_served(struct live *live)
 {
@@ -86,7 +101,10 @@ static void note_served(struct live *live)
                                         __ATOMIC_RELAXED))
             live->served = &served[i];
     }
-    if (live->served) describe(live->served, live, live->since, 0);
+    if (!live->served) return;
+    describe(live->served, live, live->since, 0);
+    live->served->sampled = 0;
+    note_resident(live->served);
 }
 
 struct live *live_begin_request(request_rec *r, bool is_listed)
@@ -294,12 +312,9 @@ static char *row_of(const struct live *live, apr_time_t now, size_t bytes)
     text_json(&text, live->method);
     text_puts(&text, ",\"uri\":");
     add_uri(&text, live->uri);
-    text_puts(&text, ",\"host\":");
-    text_json(&text, live->host);
-    text_puts(&text, ",\"client\":");
-    text_json(&text, live->client);
-    text_puts(&text, ",\"protocol\":");
-    text_json(&text, live->protocol);
+    text_json_field(&text, "host", live->host);
+    text_json_field(&text, "client", live->client);
+    text_json_field(&text, "protocol", live->protocol);
     text_printf(&text, ",\"age\":%.3f,\"bytes\":%zu,\"peak\":%zu}", (double)(now - live->since) / 1e6, bytes,
                 peak > bytes ? peak : bytes);
     return text.data;

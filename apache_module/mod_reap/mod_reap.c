@@ -4,7 +4,7 @@
  *     settings          the directives
  *     live, limit       the requests of this child; those beyond a limit
  *     charge            the request or connection in the heap profile
- *     child             children that have too much memory, and end
+ *     child, ended      children that have too much memory, and end; that end in the midst of requests
  *     strike, pressure  what the log has when a limit strikes; memory.high of the control group
  *     misuse            the request in the line of a misuse
  *     pools, process    sums over this child's pools; what the OS says
@@ -20,6 +20,7 @@
 #include "board.h"
 #include "charge.h"
 #include "child.h"
+#include "ended.h"
 #include "library.h"
 #include "limit.h"
 #include "live.h"
@@ -70,6 +71,7 @@ static int post_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary,
     bool has_board = (ends_children || settings_any_collects(server)) && board_open(server);
     collects = has_board && settings_any_collects(server);
     if (collects) pressure_begin(pool);
+    if (collects) ended_begin(pool);
     if (library_lacks() && (collects || settings_any_limits()))
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, server, "%s", library_lacks());
     return OK;
@@ -109,6 +111,7 @@ static apr_pool_t *top_of(apr_pool_t *pool)
 static void child_init(apr_pool_t *pool, server_rec *server)
 {
     int generation = 0;
+    ended_in_child();
     if ((settings_of_main_server(server).reports & REPORT_EXIT) && !library_lacks())
         apr_pool_pre_cleanup_register(pool, server, report_exit);
     if (follows()) misuse_begin(pool);
@@ -130,26 +133,7 @@ static void child_status(server_rec *server, pid_t pid, ap_generation_t generati
     (void)generation, (void)number;
     while (i < n && __atomic_load_n(&slots[i].pid, __ATOMIC_ACQUIRE) != pid) i++;
     if (i == n) return;
-    struct board_request *largest = NULL, *each;
-    n = board_served(&slots[i], &each);
-    struct board_end end = {.pid = pid, .is_killed = true, .time = apr_time_now()};
-    for (; n--; each++) {
-        if (!each->pid) continue;
-        end.requests++;
-        if (!largest || each->bytes > largest->bytes) largest = each;
-    }
-    end.uptime = end.time - slots[i].since;
-    if (largest) {
-        end.bytes = largest->bytes;
-        apr_snprintf(end.largest, sizeof end.largest, "%s %s from %s", largest->method, largest->uri,
-                     largest->client);
-    }
-    ap_log_error(
-        APLOG_MARK, APLOG_ERR, 0, server,
-        "child %ld ended in the midst of %u requests%s%s; it held %" APR_UINT64_T_FMT " bytes of pools",
-        (long)pid, end.requests, largest ? ", the largest of them " : "", end.largest, slots[i].bytes);
-    board_note_end(&end);
-    board_release(&slots[i]);
+    ended_tell(&slots[i], server);
     pressure_look(server);
 }
 
@@ -169,7 +153,7 @@ static int follow(request_rec *r)
     struct live *live = live_begin_request(r, settings_of_server(r->server).collects);
     live_enter(live);
     if (live) limit_begin(r);
-    charge_request(r, live && live->is_listed);
+    charge_request(r, live);
     return DECLINED;
 }
 

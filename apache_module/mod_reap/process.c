@@ -2,38 +2,51 @@
 #include "process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 bool process_is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
 
-static FILE *open_of(pid_t pid, const char *name)
+static int open_of(pid_t pid, const char *name)
 {
     char path[64];
     if (pid == getpid()) /* by this name a process may read its own, whoever it has become */
         snprintf(path, sizeof path, "/proc/self/%s", name);
     else
         snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
-    return fopen(path, "re");
+    return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 int64_t process_resident(pid_t pid)
 {
-    long total, pages = -1;
-    FILE *file = open_of(pid, "statm");
-    if (!file) return -1;
-    if (fscanf(file, "%ld %ld", &total, &pages) != 2) pages = -1;
-    fclose(file);
-    return pages < 0 ? -1 : (int64_t)pages * sysconf(_SC_PAGESIZE);
+    char text[128] = "";
+    int file = open_of(pid, "statm");
+    if (file < 0) return -1;
+    ssize_t n = read(file, text, sizeof text - 1);
+    const char *pages = n > 0 ? strchr(text, ' ') : NULL; /* the second field */
+    close(file);
+    return pages ? (int64_t)atol(pages) * sysconf(_SC_PAGESIZE) : -1;
+}
+
+int64_t process_own_peak(void)
+{
+    struct rusage usage = {.ru_maxrss = 0};
+    getrusage(RUSAGE_SELF, &usage);
+    return (int64_t)usage.ru_maxrss * 1024;
 }
 
 int64_t process_proportional(pid_t pid)
 {
     char line[256];
     long kilobytes = -1;
-    FILE *file = open_of(pid, "smaps_rollup");
+    int descriptor = open_of(pid, "smaps_rollup");
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "r");
     while (file && kilobytes < 0 && fgets(line, sizeof line, file))
         if (sscanf(line, "Pss: %ld", &kilobytes) != 1) kilobytes = -1;
     if (file) fclose(file);

@@ -9,8 +9,9 @@
 
 bool process_is_gone(pid_t pid);
 
-/* The resident memory, which any process may know of any other, at little cost. */
+/* The resident memory, which any process may know of any other, at little cost. It allocates nothing. */
 int64_t process_resident(pid_t pid);
+int64_t process_own_peak(void); /* the most that this process was resident with */
 
 /* The resident memory with shared pages divided. The kernel walks all pages for it, and the process waits for
  * its map meanwhile. Of another process only root may know it, when httpd was started by root. */

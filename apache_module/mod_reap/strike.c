@@ -35,5 +35,5 @@ void strike_tell(const server_rec *server, void **reap)
 {
     if (library_lacks()) return;
     tell_largest(server);
-    if (library_profiles()) reap_profile_face.largest_stacks(reap, tell_stack, server);
+    if (library_profiles()) reap_profile_face_2.largest_stacks(reap, tell_stack, server);
 }

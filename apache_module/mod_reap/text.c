@@ -91,6 +91,12 @@ void text_json(struct text *text, const char *s)
     text_puts(text, "\"");
 }
 
+void text_json_field(struct text *text, const char *name, const char *s)
+{
+    text_printf(text, ",\"%s\":", name);
+    text_json(text, s);
+}
+
 void text_free(struct text *text)
 {
     free(text->data);

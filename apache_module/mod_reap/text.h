@@ -31,6 +31,9 @@ char *text_digits(char *end, uint64_t number);
  * and ampersands are escaped, so that the result is valid wherever it is put. */
 void text_json(struct text *text, const char *s);
 
+/* A comma, the name, and the string. */
+void text_json_field(struct text *text, const char *name, const char *s);
+
 void text_free(struct text *text);
 
 #endif

@@ -75,47 +75,11 @@ check_stays() {
     done
 }
 
-# A child that the kernel kills in the midst of a request; and requests that have ended are remembered.
-check_killed() {
-    mode="$mpm, killed" looks=0
-    prepare killed "ReapLimitRequest none"
-    httpd_start "$dir" "$reaps"
-    ask '/runaway?quiet=100&n=1'
-    again="http://127.0.0.1:$httpd_port/runaway?quiet=300&n=2" # of another host, and by the same child
-    ask '/runaway?quiet=300&n=2' -H 'Host: one.test' "$again" --next -s -o "$tmp/other" -H 'Host: other.test'
-    touch "$dir/htdocs/stay"
-    ask '/runaway?quiet=64&begin&stay=20000&victim' &
-    asked=$!
-    ask '/runaway?quiet=1&begin&stay=20000&other' &
-    other=$!
-    within 60 victim_is_seen || complain "no request is seen"
-    within 60 has "$looks" "$dir/access.log" '^/reap-status' || complain "looks go on"
-    kill -KILL "$victim"
-    rm "$dir/htdocs/stay"
-    wait "$asked" "$other"
-    expect 1 "$(logged "child $victim ended in the midst of [12] requests, the largest of them GET /runaway\\?quiet=64&begin&stay=20000&victim from 127.0.0.1; it held [0-9]+ bytes" 1)" 'the line'
-    ask '/reap-status?auto' --retry 5 --retry-connrefused
-    fresh_look
-    expect 1 "$(sed -n 's/^ReapChildrenKilled: //p' "$tmp/auto")" ReapChildrenKilled
-    ask '/reap-status?json'
-    python3 -B "$srcdir/tests/apache/mod_reap_status.py" json "$tmp/body" >"$tmp/said" 2>&1 || complain "the document"
-    grep -q "\"ended\":\[{\"pid\":$victim,\"t\":[0-9]*,\"why\":\"killed\",.*\"largest\":\"GET /runaway?quiet=64&begin\|\"largest\":\"GET /runaway?quiet=64.u0026begin" "$tmp/body" || complain "ended: $(grep -o '"ended".\{300\}' "$tmp/body")"
-    grep -q '"largest":\[{"pid":[0-9]*,"t":[0-9]*,"peak":[0-9]*,"method":"GET","uri":"/runaway?quiet=300[^}]*},{[^}]*"/runaway?quiet=300' "$tmp/body" || complain "largest: $(grep -o '"largest".\{300\}' "$tmp/body")"
-    httpd_stop
-}
-# The victim is a child with both requests, or with that one. A look that has found it may be within it still, until its line is logged.
-victim_is_seen() {
-    looks=$((looks + 1))
-    victim=$(curl -s "http://127.0.0.1:$httpd_port/reap-status?json" | grep -o '{"pid":[0-9]*,"method":"GET","uri":"/runaway?quiet=64[^}]*' | sed 's/{"pid":\([0-9]*\),.*/\1/')
-    [ -n "$victim" ]
-}
-
 under() {
     mpm=$1
     check_ends
     check_idle
     check_stays
-    check_killed
 }
 at_once under ${1:-event worker prefork}
 exit $bad

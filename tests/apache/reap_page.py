@@ -375,7 +375,7 @@ def check_shared(browser, server, pictures):
     expect("286 MiB" in text(browser, "#requests"), "what a process has in no pool, beside its request: " + text(browser, "#requests"))
     ended = text(browser, "#ended")
     expect("since the start 7 for ReapChildLimit, 1 killed or crashed" in ended and "ReapChildLimit" in ended, "children that ended: " + ended)
-    for what in "6900", "845 MiB", "800 MiB", "51,234", "2 h", "GET /fatal?x=1":
+    for what in "6900", "845 MiB", "800 MiB", "51,234", "2 h", "GET /fatal?x=1", "killed, signal 9", "312 MiB":
         expect(what in ended, "children that ended, %s: %s" % (what, ended))
     largest = text(browser, "#largest")
     expect("/report/0" in largest and "20 MiB" in largest and "Show more: 2 requests" in largest, "the largest: " + largest)

@@ -135,8 +135,8 @@ def prefork(_):
     made["server"]["mpm"] = "prefork"
     made["ended"] = [{"pid": 6900 + i, "t": START - 60 * i, "why": "ReapChildLimit", "bytes": (845 - i) * MIB, "limit": 800 * MIB, "uptime": 7200,
                       "requests": 51234, "largest": None} for i in range(3)]
-    made["ended"].append({"pid": 6890, "t": START - 900, "why": "killed", "bytes": 9 * MIB, "limit": 0, "uptime": 60, "requests": 2,
-                          "largest": "GET /fatal?x=1 from 192.0.2.9"})
+    made["ended"].append({"pid": 6890, "t": START - 900, "why": "killed", "signal": 9, "rss": 312 * MIB, "bytes": 300 * MIB, "limit": None, "uptime": 60, "requests": 2,
+                          "largest": "GET /fatal?x=1 from 192.0.2.9", "host": "www.example.org"})
     made["largest"] = [{"pid": 7001, "t": START - 5, "peak": (20 - i) * MIB, "method": "GET", "uri": "/report/%d" % i, "host": "www.example.org",
                         "client": "192.0.2.1"} for i in range(12)]
     made["totals"].update(children_ended=7, children_killed=1)

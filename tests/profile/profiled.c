@@ -381,9 +381,9 @@ SITE void use_stacks(void)
     fill(&lower, &sums, 30000, 300);
     fill(&aside, &others, 60000, 300);
     for (int i = 0; i < 20000; i++) reapFree(&upper, freed[i]);
-    if (!&reap_profile_face) abort();
-    reap_profile_face.largest_stacks(&upper, print_stack, "tree");
-    reap_profile_face.largest_stacks(NULL, print_stack, "all");
+    if (!&reap_profile_face_2) abort();
+    reap_profile_face_2.largest_stacks(&upper, print_stack, "tree");
+    reap_profile_face_2.largest_stacks(NULL, print_stack, "all");
     print("lower", &sums);
 }
 

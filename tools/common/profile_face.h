@@ -4,6 +4,7 @@
 #ifndef PROFILE_FACE_H
 #define PROFILE_FACE_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 struct profile_face {
@@ -17,7 +18,15 @@ struct profile_face {
      * of all that is sampled, malloc's too. Needs no memory, but for that of functions' names. The line is
      * valid during the call, and fn must not call any of these. */
     void (*largest_stacks)(void **reap, void (*fn)(const char *line, const void *arg), const void *arg);
+
+    /* Adds to *bytes what this thread allocates from now on, by samples, and takes off what it frees of that,
+     * until another call. The bytes may be shared memory; NULL: none. */
+    void (*count_thread)(uint64_t *bytes);
+
+    /* The answer to the question `profile`, for who registers it where this library came before libreap-ask.
+     */
+    void (*answer)(FILE *out, const char *args, void *unused);
 };
-extern struct profile_face reap_profile_face __attribute__((weak, visibility("default")));
+extern struct profile_face reap_profile_face_2 __attribute__((weak, visibility("default")));
 
 #endif

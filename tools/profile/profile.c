@@ -85,7 +85,7 @@ static const char *turn_on(size_t period)
     times = (struct profile_times){.start_ns = ns_since(&epoch, CLOCK_REALTIME), .period = period};
     clock_gettime(CLOCK_MONOTONIC, &since);
     is_on = was_on = profile_patch(true);
-    reap_profile_face.is_on = is_on;
+    reap_profile_face_2.is_on = is_on;
     if (is_on) return NULL;
     profile_table_stop();
     return "/proc/self/maps cannot be read";
@@ -95,7 +95,7 @@ static const char *turn_off(void)
 {
     if (!is_on) return "it is off already";
     if (!profile_patch(false)) return "/proc/self/maps cannot be read";
-    reap_profile_face.is_on = false;
+    reap_profile_face_2.is_on = false;
     profile_table_stop();
     times.lasts_ns = ns_since(&since, CLOCK_MONOTONIC);
     is_on = false;
@@ -208,7 +208,10 @@ static void largest_stacks(void **reap, void (*fn)(const char *line, const void 
     pthread_mutex_unlock(&mutex);
 }
 
-struct profile_face reap_profile_face = {.put_mallocs = put_mallocs, .largest_stacks = largest_stacks};
+struct profile_face reap_profile_face_2 = {.put_mallocs = put_mallocs,
+                                           .largest_stacks = largest_stacks,
+                                           .count_thread = profile_table_count,
+                                           .answer = answer};
 
 /* --- from the start -------------------------------------------------------------------------- */
 

@@ -36,6 +36,10 @@ static uint64_t numbers; /* given to samples so far, also to forgotten ones */
 static bool runs;
 uint32_t profile_pages[PROFILE_PAGES];
 
+/* The thread's, and the number of the last sample before its count. */
+static __thread uint64_t *counted __attribute__((tls_model("initial-exec")));
+static __thread uint64_t counted_from __attribute__((tls_model("initial-exec")));
+
 void profile_table_lock(void) { pthread_mutex_lock(&mutex); }
 void profile_table_unlock(void) { pthread_mutex_unlock(&mutex); }
 
@@ -146,10 +150,24 @@ static uint32_t *find_sample(const void *object)
     return link;
 }
 
+void profile_table_count(uint64_t *bytes)
+{
+    counted = bytes;
+    counted_from = __atomic_load_n(&numbers, __ATOMIC_RELAXED) + PROFILE_SAMPLES;
+}
+
+static void count_for_thread(const struct sample *sample, double sign)
+{
+    if (!counted || sample->number <= counted_from) return;
+    double bytes = (double)*counted + sign * sample->sum.taken;
+    *counted = bytes > 0 ? (uint64_t)bytes : 0;
+}
+
 static void unlink_sample(uint32_t *link)
 {
     uint32_t i = *link;
     struct sample *sample = &table->samples[i];
+    count_for_thread(sample, -1);
     count(&table->stacks[sample->stack].live, &sample->sum, -1);
     __atomic_store_n(link, sample->next, __ATOMIC_RELAXED);
     __atomic_sub_fetch(profile_page(sample->object), 1, __ATOMIC_RELAXED);
@@ -193,6 +211,7 @@ static uint64_t add(const struct profile_object *object, void *const *frames, un
     __atomic_add_fetch(profile_page(object->address), 1, __ATOMIC_RELAXED);
     count(&table->stacks[stack].all, &sample->sum, 1);
     count(&table->stacks[stack].live, &sample->sum, 1);
+    count_for_thread(sample, 1);
     table->figures.live++;
     return sample->number;
 }
