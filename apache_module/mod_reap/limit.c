@@ -32,6 +32,7 @@ APLOG_USE_MODULE(reap);
 struct excess {
     const char *name;
     size_t bytes, limit;
+    size_t own; /* of the bytes */
 };
 
 /* The connection that the client made: the one of all streams. */
@@ -53,14 +54,15 @@ static const char *handler_of(request_rec *r)
 /* reap-status shows who is beyond a limit, and answers whatever the limit. */
 static bool is_exempt(request_rec *r) { return status_is_handler(handler_of(r)); }
 
-/* Of a connection's streams the largest is the one that goes. Any of them goes at twice the limit, since the
- * largest may never come by. */
+/* Of a connection's streams the largest is the one that goes. At twice the limit each goes that has more than
+ * its share, since the largest may never come by; one with less would give nothing back. */
 static bool is_spared(const request_rec *r, const struct live *live, const struct excess *excess)
 {
     if (!r->connection->master) return false;
     struct live_others others = live_look_at_others(live, client_connection(r));
     size_t stays = excess->bytes > others.going ? excess->bytes - others.going : 0;
-    return stays <= excess->limit || (others.has_larger && stays / 2 <= excess->limit);
+    return stays <= excess->limit || excess->own < excess->limit / others.n ||
+           (others.has_larger && stays / 2 <= excess->limit);
 }
 
 /* A listing of a directory writes 25 times a file. So a request that has not grown since the last look may
@@ -84,12 +86,13 @@ static bool is_calm(struct live *live)
 /* in_hand: bytes outside of pools, in the brigade that passes. */
 static struct excess look(request_rec *r, struct live *live, size_t in_hand)
 {
-    struct excess excess = {"ReapLimitRequest", 0, settings_request_limit(r)};
+    struct excess excess = {"ReapLimitRequest", 0, settings_request_limit(r), 0};
     size_t own = excess.limit ? live_look(live) : 0, all = 0;
     if (excess.limit) excess.bytes = own + in_hand;
     if (excess.bytes <= excess.limit) {
-        excess = (struct excess){"ReapLimitConnection", 0, settings_connection_limit(r->server)};
+        excess = (struct excess){"ReapLimitConnection", 0, settings_connection_limit(r->server), 0};
         if (excess.limit) excess.bytes = (all = library_held(client_connection(r)->pool)) + in_hand;
+        if (excess.bytes > excess.limit) excess.own = live_look(live) + in_hand;
         if (excess.bytes > excess.limit && is_spared(r, live, &excess)) excess.bytes = 0;
     }
     note_growth(live, own + all);
@@ -124,11 +127,13 @@ static void tell(request_rec *r, struct live *live, const struct excess *excess,
     void **reap = apr_pool_reap(is_connection ? client_connection(r)->pool : live->pool);
     board_count((enum board_counter)((is_connection ? COUNT_CONNECTION : COUNT_REQUEST) + (int)action));
     struct text tags = pools_largest_tags(reap, 5);
+    const char *own = "";
+    if (is_connection) own = apr_psprintf(r->pool, "%" APR_SIZE_T_FMT " of its connection's ", excess->own);
     board_count(COUNT_EXCESSES);
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
-                  "%s %s holds %" APR_SIZE_T_FMT " bytes, over %s %" APR_SIZE_T_FMT
+                  "%s %s holds %s%" APR_SIZE_T_FMT " bytes, over %s %" APR_SIZE_T_FMT
                   " (%s); largest pools: %s",
-                  live->method, live->uri, excess->bytes, excess->name, excess->limit, outcomes[action],
+                  live->method, live->uri, own, excess->bytes, excess->name, excess->limit, outcomes[action],
                   tags.data ? tags.data : "unknown");
     text_free(&tags);
     if (settings_of_request(r).reports & REPORT_LIMIT) report_pools(r, reap);

@@ -161,16 +161,16 @@ size_t live_look(struct live *live)
 
 struct live_others live_look_at_others(const struct live *live, const conn_rec *client)
 {
-    struct live_others others = {.going = 0};
+    struct live_others others = {.n = 1};
     size_t own = library_held(live->pool);
     pthread_mutex_lock(&lock);
     for (const struct live *each = list; each; each = each->next) {
         if (!each->is_request || each == live || each->top->connection->master != client) continue;
         size_t bytes = library_held(each->pool);
-        if (__atomic_load_n(&each->is_ended, __ATOMIC_RELAXED))
-            others.going += bytes;
-        else if (bytes > own)
-            others.has_larger = true;
+        bool is_going = __atomic_load_n(&each->is_ended, __ATOMIC_RELAXED);
+        if (is_going) others.going += bytes;
+        others.n += !is_going;
+        others.has_larger |= !is_going && bytes > own;
     }
     pthread_mutex_unlock(&lock);
     return others;

@@ -61,9 +61,9 @@ struct live *live_of(const request_rec *r);
 size_t live_look(struct live *live);
 
 /* Of the requests on this client's connection: the bytes of those that have been ended, whose memory is about
- * to go; and whether one that has not been ended holds more than this one. */
+ * to go; how many have not been ended, this one included, and whether one of them holds more than it. */
 struct live_others {
-    size_t going;
+    size_t going, n;
     bool has_larger;
 };
 struct live_others live_look_at_others(const struct live *live, const conn_rec *client);

@@ -191,6 +191,22 @@ run_largest() {
     httpd_end_well
 }
 
+# Where two streams that say nothing hold far more than the limit, none of those beside them pays for it.
+run_small() {
+    [ "$1" != prefork ] && ! lacks h2load "small streams beside large ones" || return 0
+    mpm=$1 mode="$1, small streams"
+    reap_prepare "$tmp/$mpm-small" "$mpm" 'ReapStatus On' 'ReapLimitConnection 6M'
+    httpd_start "$dir" "$reaps"
+    for i in 1 2 3 4 5 6 7 8; do echo "http://127.0.0.1:$httpd_back/runaway?small=1&send=3&s=$i"; done >"$tmp/urls"
+    for i in 1 2; do echo "http://127.0.0.1:$httpd_back/runaway?quiet=200&sleep=${i}00&large&send=3"; done >>"$tmp/urls"
+    h2load -n 120 -c 1 -m 10 -i "$tmp/urls" >"$tmp/h2load" 2>&1
+    within 60 has 120 "$dir/access.log" '^/runaway'
+    expect '96 of 24' "$(grep -c 'small=1.* 200 ' "$dir/access.log") of $(grep -c large "$dir/access.log")" 'small streams'
+    [ "$(logged 'GET /runaway.quiet=200&sleep=.00&large.* holds [12][0-9]{7} of its connection.s [0-9]{8,} bytes, over ReapLimitConnection 6291456 .denied' 1)" -ge 1 ] || complain "lines of the large: $(grep -c 'over ReapLimit' "$dir/error.log")"
+    expect 0 "$(grep -c 'small=1.*over ReapLimit' "$dir/error.log")" 'lines of the small'
+    httpd_end_well
+}
+
 # --- the hard limit --------------------------------------------------------------------------------------
 # A handler that passes nothing and asks nothing ends only so, and its child with it. So does a page of mod_include that
 # doubles a variable, here to 64 MiB: all of it comes between two looks.
@@ -267,6 +283,7 @@ under() {
     done
     run_connection "$1"
     run_largest "$1"
+    run_small "$1"
     run_hard "$1"
     run_out "$1"
     run_page "$1"
