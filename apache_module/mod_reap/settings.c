@@ -8,11 +8,13 @@
 
 #include <ap_mpm.h>
 
+#include <apr_hash.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
 #include <errno.h>
 #include <http_core.h>
 #include <http_log.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -138,15 +140,59 @@ static ap_conf_vector_t *section_at(const apr_array_header_t *sections, int i)
     return APR_ARRAY_IDX(sections, i, ap_conf_vector_t *);
 }
 
-/* Whether all that is in the inner section is in the outer one too, as far as their paths tell. */
-static bool holds(const core_dir_config *outer, const core_dir_config *inner)
+/* Sections with settings by their path, in the order of the array. What is merged for one is so for all of
+ * it. */
+struct at_path {
+    apr_array_header_t *sections; /* int */
+    void *merged;                 /* NULL: not yet */
+};
+
+static bool has_path(const core_dir_config *core)
 {
-    const char *path = outer->d;
-    size_t n = strlen(path);
-    if (*path != '/' || outer->r || outer->d_is_fnmatch) return false;
-    if (n == 1) return true;
-    if (inner->r || strncmp(path, inner->d, n) != 0) return false;
-    return path[n - 1] == '/' || inner->d[n] == '/' || !inner->d[n];
+    return core->d && *core->d == '/' && !core->r && !core->d_is_fnmatch;
+}
+
+static apr_hash_t *find_paths(apr_pool_t *pool, const apr_array_header_t *sections)
+{
+    apr_hash_t *paths = apr_hash_make(pool);
+    for (int i = 0; i < sections->nelts; i++) {
+        const core_dir_config *core = ap_get_core_module_config(section_at(sections, i));
+        if (!has_path(core) || !ap_get_module_config(section_at(sections, i), &reap_module)) continue;
+        struct at_path *at = apr_hash_get(paths, core->d, APR_HASH_KEY_STRING);
+        if (!at) {
+            apr_hash_set(paths, core->d, APR_HASH_KEY_STRING, at = apr_pcalloc(pool, sizeof *at));
+            at->sections = apr_array_make(pool, 1, sizeof(int));
+        }
+        APR_ARRAY_PUSH(at->sections, int) = i;
+    }
+    return paths;
+}
+
+static int by_number(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+/* The settings with those of the section, and of those that hold all that is in it, as far as their paths
+ * tell. */
+static void *merge_around(apr_pool_t *pool, void *settings, const apr_array_header_t *sections,
+                          apr_hash_t *paths, int i)
+{
+    const core_dir_config *inner = ap_get_core_module_config(section_at(sections, i));
+    const char *path = inner->d && !inner->r && *inner->d == '/' ? inner->d : "/";
+    struct at_path *at, *own = has_path(inner) ? apr_hash_get(paths, path, APR_HASH_KEY_STRING) : NULL;
+    if (own && own->merged) return own->merged;
+    apr_array_header_t *around = apr_array_make(pool, 4, sizeof(int));
+    for (apr_ssize_t n = 1; path[n - 1]; n++)
+        if ((n == 1 || path[n - 1] == '/' || path[n] == '/' || !path[n]) &&
+            (at = apr_hash_get(paths, path, n)))
+            apr_array_cat(around, at->sections);
+    if (!has_path(inner) && ap_get_module_config(section_at(sections, i), &reap_module))
+        APR_ARRAY_PUSH(around, int) = i;
+    qsort(around->elts, (size_t)around->nelts, sizeof(int), by_number);
+    for (int j = 0; j < around->nelts; j++)
+        settings = settings_merge_directory(
+            pool, settings,
+            ap_get_module_config(section_at(sections, APR_ARRAY_IDX(around, j, int)), &reap_module));
+    if (own) own->merged = settings;
+    return settings;
 }
 
 static bool check_sections(apr_pool_t *pool, const server_rec *server, void *settings,
@@ -180,16 +226,11 @@ static bool check_section(apr_pool_t *pool, const server_rec *server, void *merg
 static bool check_sections(apr_pool_t *pool, const server_rec *server, void *settings,
                            const apr_array_header_t *sections)
 {
-    for (int i = 0; sections && i < sections->nelts; i++) {
-        const core_dir_config *inner = ap_get_core_module_config(section_at(sections, i));
-        void *merged = settings;
-        for (int j = 0; j < sections->nelts; j++) {
-            const core_dir_config *outer = ap_get_core_module_config(section_at(sections, j));
-            void *own = ap_get_module_config(section_at(sections, j), &reap_module);
-            if (own && (j == i || holds(outer, inner))) merged = settings_merge_directory(pool, merged, own);
-        }
-        if (!check_section(pool, server, merged, inner)) return false;
-    }
+    apr_hash_t *paths = sections ? find_paths(pool, sections) : NULL;
+    for (int i = 0; sections && i < sections->nelts; i++)
+        if (!check_section(pool, server, merge_around(pool, settings, sections, paths, i),
+                           ap_get_core_module_config(section_at(sections, i))))
+            return false;
     return true;
 }
 

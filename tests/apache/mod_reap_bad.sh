@@ -139,6 +139,10 @@ END
 $(taken)
 END
     echo "$n configurations"
+    # The check takes a second for 300 hosts with 4,000 sections, and of CPU time a minute at most; their squares took four.
+    seq -f 'ReapLimitHard 900M|<Location /section/%.0f>|ReapLimitRequest 8M|</Location>' 4000 >"$tmp/many"
+    seq -f '<VirtualHost *:%.0f>|ReapLimitRequest 9M|</VirtualHost>' 300 >>"$tmp/many"
+    (ulimit -t 60 && configtest "$(tr '\n' '|' <"$tmp/many")") || complain "many sections: $(tail -n 1 "$tmp/complaint")"
     # Users have no say.
     reap_prepare "$tmp/htaccess" event "<Directory $tmp/htaccess/htdocs>" 'AllowOverride All' '</Directory>'
     echo 'ReapLimitRequest none' >"$dir/htdocs/.htaccess"
