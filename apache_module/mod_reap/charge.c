@@ -3,11 +3,50 @@
 
 #include "library.h"
 
+#include <http_config.h>
+#include <http_log.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+APLOG_USE_MODULE(reap);
 
 enum { URL = 100 }; /* bytes that tell URLs apart */
 
 static _Thread_local bool is_charged;
+
+/* --- the profile --------------------------------------------------------------------------------- */
+
+/* In memory of malloc's; NULL: there was none. */
+static char *ask_profile(const char *question)
+{
+    char *said = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&said, &size);
+    if (!out) return NULL;
+    reap_profile_face_2.answer(out, question, NULL);
+    return fclose(out) == 0 ? said : NULL;
+}
+
+static apr_status_t end_profile(void *data)
+{
+    (void)data;
+    free(ask_profile("off"));
+    return APR_SUCCESS;
+}
+
+void charge_begin_profile(apr_pool_t *pool, const server_rec *server)
+{
+    char *said = &reap_profile_face_2 ? ask_profile("on") : NULL;
+    if (library_profiles())
+        apr_pool_cleanup_register(pool, NULL, end_profile, apr_pool_cleanup_null);
+    else
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, server, "ReapProfile: the heap profile is not on: %s",
+                     said ? said : "libreap-malloc and libreap-profile are not preloaded");
+    free(said);
+}
+
+/* --- charges ------------------------------------------------------------------------------------- */
 
 static bool is_wanted(void) { return library_profiles() && apr_pool_reap && reapChargeAs; }
 

@@ -12,6 +12,10 @@
 
 #include "live.h"
 
+/* Turns the profile on for the first process and the children that it forks from now on; off when pool goes.
+ */
+void charge_begin_profile(apr_pool_t *pool, const server_rec *server);
+
 /* The URL is shown if the request is listed. NULL: it is not followed. */
 void charge_request(const request_rec *r, const struct live *live);
 void charge_connection(const conn_rec *c);

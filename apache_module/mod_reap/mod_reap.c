@@ -72,6 +72,7 @@ static int post_config(apr_pool_t *pool, apr_pool_t *log, apr_pool_t *temporary,
     collects = has_board && settings_any_collects(server);
     if (collects) pressure_begin(pool);
     if (collects) ended_begin(pool);
+    if (settings_of_server(server).profiles) charge_begin_profile(pool, server);
     if (library_lacks() && (collects || settings_any_limits()))
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, server, "%s", library_lacks());
     return OK;
@@ -97,6 +98,8 @@ static apr_status_t report_exit(void *data)
 static void listen_for_questions(server_rec *server)
 {
     if (library_lacks()) return;
+    if (&reap_profile_face_2)
+        reapAnswer("profile", reap_profile_face_2.answer, NULL); /* it was loaded first */
     if ((reapAnswer("apache", answer, server) != 0 && errno != EEXIST) || reapListen(board_address()) != 0)
         ap_log_error(APLOG_MARK, APLOG_WARNING, APR_FROM_OS_ERROR(errno), server,
                      "this child cannot be asked at %s; reap-status shows it as silent", board_address());

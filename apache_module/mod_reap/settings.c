@@ -57,7 +57,7 @@ void *settings_create_server(apr_pool_t *pool, server_rec *server)
 {
     (void)server;
     struct server_settings *settings = apr_palloc(pool, sizeof *settings);
-    *settings = (struct server_settings){UNSET, UNSET, {UNSET, UNSET}};
+    *settings = (struct server_settings){UNSET, UNSET, UNSET, {UNSET, UNSET}};
     return settings;
 }
 
@@ -67,6 +67,7 @@ void *settings_merge_server(apr_pool_t *pool, void *base_settings, void *own_set
     struct server_settings *merged = apr_palloc(pool, sizeof *merged);
     MERGE(collects);
     MERGE(connection_limit);
+    merged->profiles = base->profiles;
     merged->child = base->child;
     return merged;
 }
@@ -97,6 +98,7 @@ struct server_settings settings_of_server(const server_rec *server)
     struct server_settings settings =
         *(const struct server_settings *)ap_get_module_config(server->module_config, &reap_module);
     if (settings.collects == UNSET) settings.collects = 0;
+    if (settings.profiles == UNSET) settings.profiles = 0;
     if (settings.connection_limit == UNSET) settings.connection_limit = 0;
     return settings;
 }
@@ -403,6 +405,16 @@ static const char *set_collects(cmd_parms *cmd, void *own, int flag)
     return NULL;
 }
 
+static const char *set_profiles(cmd_parms *cmd, void *own, int flag)
+{
+    (void)own;
+    struct server_settings *settings = ap_get_module_config(cmd->server->module_config, &reap_module);
+    settings->profiles = flag;
+    return cmd->server->is_virtual || at_run_time()
+               ? "ReapProfile: is for the main server: all children have one profile"
+               : NULL;
+}
+
 static const char *set_action(cmd_parms *cmd, void *own, const char *name, const char *status)
 {
     static const char *const statuses[] = {"413", "500", "503"};
@@ -458,6 +470,9 @@ const command_rec settings_directives[] = {
         "ReapChildLimit", set_child_limit, NULL, RSRC_CONF,
         "the bytes of memory beyond which a child process ends when its requests have, or with K, M "
         "or G, and 'after' with a number of requests that it serves first; none (the default)"),
+    AP_INIT_FLAG(
+        "ReapProfile", set_profiles, NULL, RSRC_CONF,
+        "On: the heap profile is on in all children, if libreap-profile is preloaded; Off (the default)"),
     AP_INIT_TAKE12(
         "ReapLimitAction", set_action, NULL, ANYWHERE,
         "what happens beyond a limit: log; close; or deny (the default), also with 413, 500 or 503"),

@@ -31,6 +31,7 @@ struct child_settings {
 
 struct server_settings {
     int collects;
+    int profiles;                 /* the main server's counts */
     apr_int64_t connection_limit; /* bytes; 0: none */
     struct child_settings child;  /* the main server's counts */
 };

@@ -55,6 +55,8 @@ ReapChildLimit 1 after 1000: ReapChildLimit: 1 is not above the
 <Directory /x>|ReapChildLimit 800M|</Directory>: ReapChildLimit not allowed in
 <VirtualHost *:1>|ReapChildLimit 800M|</VirtualHost>: ReapChildLimit: is for the main server: a child serves all virtual hosts
 ReapLimitAction: ReapLimitAction takes 1-2 arguments
+ReapProfile maybe: ReapProfile must be On or Off
+<VirtualHost *:1>|ReapProfile On|</VirtualHost>: ReapProfile: is for the main server
 ReapLimitAction kill: ReapLimitAction: 'kill' is not log, close or deny
 ReapLimitAction log 500: ReapLimitAction: a status goes with deny, not with log
 ReapLimitAction close 503: ReapLimitAction: a status goes with deny, not with close
@@ -74,6 +76,7 @@ taken() {
     cat <<'END'
 ReapStatus On
 ReapStatus off
+ReapProfile On
 ReapLimitRequest 1
 ReapLimitRequest 65536
 ReapLimitRequest 1k

@@ -92,12 +92,49 @@ print(next(r['pid'] for r in json.load(sys.stdin)['requests'] if '/stays' in r['
     [ "$2" = off ] || shows 'request /runaway/leak' 100 'request /runaway/other' 30 request 50
     httpd_end_well
 }
+
+# The recipe of doc/deploying.md: the directive turns the profile on, in children that come later too, and off; nothing else
+# is preloaded for it, and reap-ask asks for it.
+profiled() {
+    fresh_look
+    ask '/reap-status?json'
+    python3 -c "
+import json, sys
+held = sum(m['bytes'] for m in json.load(open('$tmp/body'))['mallocs'] if m['for'] == 'request /runaway/leak')
+sys.exit(not $1 <= held <= $2)"
+}
+directive() {
+    mpm=$1 mode="$1, the directive"
+    reap_prepare "$tmp/directive" "$mpm" 'ReapStatus On' "Include $tmp/profile.conf"
+    echo 'ReapProfile On' >"$tmp/profile.conf"
+    export "$(sed -n 's/^    export \(REAP_OPTIONS=.*\)/\1/p' "$srcdir/doc/deploying.md")"
+    httpd_start "$dir" "$(sed -n 's/^    export LD_PRELOAD=\(.*profile.*\)/\1/p' "$srcdir/doc/deploying.md" | sed "s,libreap-\([a-z]*\)\.so\.0,$httpd_libs/libreap-\1.so,g")"
+    for state in On Off On; do
+        [ "$state" = On ] && most=200000000 || most=0
+        ask '/runaway/leak?leak=2000'
+        within 60 profiled $((most / 2)) $most || complain "$state: $(grep -o '"mallocs":.\{300\}' "$tmp/body")"
+        child=$(curl -s "http://127.0.0.1:$httpd_port/reap-status?json" | grep -o '"processes":\[{"pid":[0-9]*' | grep -o '[0-9]*$')
+        "$build/tools/ask/reap-ask" "$child" profile >"$tmp/said" 2>&1 || complain "reap-ask $child profile"
+        [ $most = 0 ] || grep -q '^profile: on' "$tmp/said" || complain "profile: $(head -n 1 "$tmp/said")"
+        old=$(httpd_children)
+        [ "$state" = On ] && echo 'ReapProfile Off' >"$tmp/profile.conf" || echo 'ReapProfile On' >"$tmp/profile.conf"
+        kill -USR1 "$httpd_pid"
+        within 60 renewed || complain "old children stay"
+    done
+    httpd_end_well
+    reap_prepare "$tmp/alone" "$mpm" 'ReapStatus On' 'ReapProfile On'
+    httpd_start "$dir" "$reaps"
+    expect 1 "$(logged 'ReapProfile: the heap profile is not on: libreap-malloc and libreap-profile are not preloaded' 1)" 'the line'
+    httpd_end_well
+}
+renewed() { for each in $old; do ! kill -0 "$each" 2>/dev/null || return 1; done; }
 as() {
     case $1 in
+        directive) directive event ;;
         off) under event off ;;
         perl) lacks_file "$httpd_modules/mod_perl.so" "mod_perl (Debian: libapache2-mod-perl2)" || under prefork perl ;;
         *) under "$1" on ;;
     esac
 }
-at_once as ${1:-event worker prefork off perl}
+at_once as ${1:-event worker prefork off perl directive}
 exit $bad
