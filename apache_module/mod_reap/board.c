@@ -438,6 +438,13 @@ void board_keep_documents(const struct text *documents, apr_interval_time_t life
 
 /* --- the curve ----------------------------------------------------------------------------------- */
 
+static void keep_most(struct board_point *noted, const struct board_point *point)
+{
+    if (point->bytes > noted->bytes) noted->bytes = point->bytes;
+    if (point->rss > noted->rss) noted->rss = point->rss;
+    if (point->requests > noted->requests) noted->requests = point->requests;
+}
+
 void board_add_point(const struct board_point *point)
 {
     if (!take()) return;
@@ -447,6 +454,8 @@ void board_add_point(const struct board_point *point)
         struct board_point *noted = &shared->points[shared->n_points++ % BOARD_POINTS];
         *noted = *point;
         noted->excesses = board_counted(COUNT_EXCESSES);
+    } else {
+        keep_most(&shared->points[(shared->n_points + BOARD_POINTS - 1) % BOARD_POINTS], point);
     }
     release();
 }

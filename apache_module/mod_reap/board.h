@@ -6,7 +6,7 @@
  *
  *     slots      one for each child: its pid, generation, start, live requests, bytes of its pools
  *     snapshot   the three documents of the last look; a new look is due when it is stale
- *     history    a point at a look or every 10 seconds, whichever comes first; none within 5 seconds
+ *     history    a point at a look or every 10 seconds, whichever comes first: the most within 5 seconds
  *     largest    the requests that held most, of those that ended within ten minutes
  *     pressure   the control group's counts: of the last look, and as the log has them
  *     ends       children that ended for ReapChildLimit, or in the midst of their requests
@@ -150,7 +150,7 @@ void board_keep_documents(const struct text *documents, apr_interval_time_t life
 bool board_begin_look(apr_interval_time_t wait); /* false: another child still looks */
 void board_end_look(void);
 
-/* Notes a point, unless the last one is younger than 5 seconds. */
+/* Notes a point. Where the last one is younger than 5 seconds, it takes the greater of both. */
 void board_add_point(const struct board_point *point);
 size_t board_history(struct board_point *points); /* oldest first; room for BOARD_POINTS */
 
