@@ -293,7 +293,9 @@ bool board_is_first_word(void)
 
 static bool is_same(const struct board_request *a, const struct board_request *b)
 {
-    return strcmp(a->uri, b->uri) == 0 && strcmp(a->method, b->method) == 0 && strcmp(a->host, b->host) == 0;
+    size_t path = strcspn(a->uri, "?");
+    return path == strcspn(b->uri, "?") && memcmp(a->uri, b->uri, path) == 0 &&
+           strcmp(a->method, b->method) == 0 && strcmp(a->host, b->host) == 0;
 }
 
 static void drop_old(struct shared *shared, apr_time_t now)

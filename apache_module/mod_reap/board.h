@@ -38,6 +38,7 @@ struct board_request {
      * child was resident with then, and at most until then. */
     uint64_t sampled, rss, peak;
     char method[16], uri[200], host[64], client[46];
+    char limit[8]; /* of one beyond a limit: "denied", "closed"; "" */
 };
 enum { BOARD_LARGEST = 50 };
 
@@ -83,7 +84,8 @@ size_t board_slots(struct board_slot **slots);
 size_t board_served(const struct board_slot *slot, struct board_request **served);
 void board_release(struct board_slot *slot); /* of a child that is gone */
 
-/* Puts a request into a list of n, the most bytes first, one for each URL; it has room for `most`. */
+/* Puts a request into a list of n, the most bytes first, one for each URL without its query; it has room for
+ * `most`. */
 void board_insert(struct board_request *all, size_t *n, size_t most, const struct board_request *request);
 /* Notes a request that has ended, if it is among the largest; one for each URL. */
 void board_note_largest(const struct board_request *request);

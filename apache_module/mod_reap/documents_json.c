@@ -284,6 +284,7 @@ static void add_largest(struct text *text)
         text_json_field(text, "uri", largest[i].uri);
         text_json_field(text, "host", largest[i].host);
         text_json_field(text, "client", largest[i].client);
+        text_json_field(text, "limit", *largest[i].limit ? largest[i].limit : NULL);
         text_puts(text, "}");
     }
     text_puts(text, "]");

@@ -74,6 +74,7 @@ static void describe(struct board_request *to, const struct live *live, apr_time
     cut(to->uri, live->uri, sizeof to->uri);
     cut(to->host, live->host, sizeof to->host);
     cut(to->client, live->client, sizeof to->client);
+    cut(to->limit, !live->is_ended ? "" : live->denied ? "denied" : "closed", sizeof to->limit);
 }
 
 /* What the child is resident with, as of some milliseconds ago, since most requests take less. */
@@ -234,9 +235,9 @@ static bool is_noted(const struct live *live, size_t bytes, apr_time_t now)
         size_t bytes;
         apr_time_t until;
     } noted[256], *known;
-    apr_ssize_t uri = APR_HASH_KEY_STRING, host = uri, method = uri;
+    apr_ssize_t uri = (apr_ssize_t)strcspn(live->uri, "?"), host = APR_HASH_KEY_STRING, method = host;
     unsigned hash = apr_hashfunc_default(live->uri, &uri) + 3 * apr_hashfunc_default(live->host, &host) +
-                    5 * apr_hashfunc_default(live->method, &method);
+                    5 * apr_hashfunc_default(live->method, &method) + live->is_ended;
     known = &noted[hash % 256];
     bool is_known = __atomic_load_n(&known->hash, __ATOMIC_RELAXED) == hash &&
                     __atomic_load_n(&known->bytes, __ATOMIC_RELAXED) >= bytes &&

@@ -104,7 +104,7 @@ def check_document(text):
     must(times and times == sorted(times) and len(times) <= 120, "history", times)
     must(len(document["ended"]) == min(totals["children_ended"] + totals["children_killed"], 20), "ended", document["ended"])
     check_order("largest", [request["peak"] for request in document["largest"]])
-    urls = [(request["method"], request["host"], request["uri"]) for request in document["largest"]]
+    urls = [(request["method"], request["host"], request["uri"].split("?")[0]) for request in document["largest"]]
     must(len(set(urls)) == len(urls) <= 50, "largest", urls)
     check_order("ended", [end["t"] for end in document["ended"]])
     must(document["preload"] == (document["missing"] is None) == bool(document["tags"]), "preload")

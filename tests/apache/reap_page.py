@@ -378,7 +378,7 @@ def check_shared(browser, server, pictures):
     for what in "6900", "845 MiB", "800 MiB", "51,234", "2 h", "GET /fatal?x=1", "killed, signal 9", "312 MiB":
         expect(what in ended, "children that ended, %s: %s" % (what, ended))
     largest = text(browser, "#largest")
-    expect("/report/0" in largest and "20 MiB" in largest and "Show more: 2 requests" in largest, "the largest: " + largest)
+    expect("/report/0" in largest and "denied" in largest and "20 MiB" in largest and "Show more: 2 requests" in largest, "the largest: " + largest)
     hosts = text(browser, "#hosts")
     expect("a.example" in hosts and "60 KiB" in hosts and "<b>b.example" in hosts, "by host: " + hosts)
     settled(browser, pictures + "/prefork.png")

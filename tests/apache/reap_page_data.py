@@ -138,7 +138,7 @@ def prefork(_):
     made["ended"].append({"pid": 6890, "t": START - 900, "why": "killed", "signal": 9, "rss": 312 * MIB, "bytes": 300 * MIB, "limit": None, "uptime": 60, "requests": 2,
                           "largest": "GET /fatal?x=1 from 192.0.2.9", "host": "www.example.org"})
     made["largest"] = [{"pid": 7001, "t": START - 5, "peak": (20 - i) * MIB, "method": "GET", "uri": "/report/%d" % i, "host": "www.example.org",
-                        "client": "192.0.2.1"} for i in range(12)]
+                        "client": "192.0.2.1", "limit": None if i else "denied"} for i in range(12)]
     made["totals"].update(children_ended=7, children_killed=1)
     made["hosts"] = [{"host": "a.example", "requests": 2, "bytes": 60 * KIB}, {"host": "<b>b.example", "requests": 1, "bytes": 30 * KIB}]
     made["growers"][1]["change"] = -4096
