@@ -256,8 +256,23 @@ static bool check_child_limit(const server_rec *server)
     return limit > size;
 }
 
+/* An M that was forgotten ends every request. */
+static void warn_of_small_limits(const server_rec *server)
+{
+    size_t n;
+    const struct limit_set *set = settings_limits(&n);
+    for (; n--; set++)
+        if (set->bytes < 16 << 10)
+            ap_log_error(APLOG_MARK, APLOG_WARNING, 0, server,
+                         "%s: %" APR_INT64_T_FMT
+                         " bytes (%s) are less than any request has: each will be beyond it. "
+                         "Is a K, M or G missing?",
+                         set->directive, set->bytes, set->at);
+}
+
 bool settings_check(apr_pool_t *pool, const server_rec *server)
 {
+    if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG) warn_of_small_limits(server);
     if (!check_child_limit(server)) return false;
     for (; limits && server; server = server->next) {
         void *settings = ap_get_module_config(server->lookup_defaults, &reap_module);

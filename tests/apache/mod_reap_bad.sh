@@ -142,6 +142,10 @@ END
 $(taken)
 END
     echo "$n configurations"
+    for line in 'ReapLimitRequest 64' '<Location /x>|ReapLimitHard 100|</Location>' 'ReapLimitConnection 10K'; do
+        configtest "$line" && grep -q "lines.conf:[12]) are less than any request has" "$tmp/complaint" || complain "'$line': $(cat "$tmp/complaint")"
+    done
+    configtest 'ReapLimitRequest 64K' && ! grep -q 'less than' "$tmp/complaint" || complain "64K: $(cat "$tmp/complaint")"
     # The check takes a second for 300 hosts with 4,000 sections, and of CPU time a minute at most; their squares took four.
     seq -f 'ReapLimitHard 900M|<Location /section/%.0f>|ReapLimitRequest 8M|</Location>' 4000 >"$tmp/many"
     seq -f '<VirtualHost *:%.0f>|ReapLimitRequest 9M|</VirtualHost>' 300 >>"$tmp/many"
