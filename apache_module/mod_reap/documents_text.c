@@ -172,9 +172,10 @@ static void over_metrics(struct text *text)
 static void add_raw_label(struct text *text, const char *name, const char *value)
 {
     text_printf(text, ",%s=\"", name);
-    for (; value && *value; value++) {
+    for (size_t n; value && *value; value += n) {
+        text_decode(value, &n);
         if (*value == '"' || *value == '\\') text_puts(text, "\\");
-        text_add(text, *value >= ' ' && *value <= '~' ? value : "?", 1);
+        text_add(text, n > 1 || (*value >= ' ' && *value <= '~') ? value : "?", n);
     }
     text_puts(text, "\"");
 }

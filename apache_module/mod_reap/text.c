@@ -75,6 +75,22 @@ static bool is_plain(unsigned char c)
     }
 }
 
+unsigned text_decode(const char *s, size_t *n)
+{
+    static const unsigned least[] = {0, 0x80, 0x800, 0x10000};
+    unsigned lead = (unsigned char)*s,
+             more = lead < 0xc2 || lead > 0xf4 ? 0 : 1 + (lead >= 0xe0) + (lead >= 0xf0);
+    unsigned code = lead & (0x7fu >> more) >> (more > 0);
+    *n = 1;
+    for (unsigned i = 1; i <= more; i++) {
+        if ((s[i] & 0xc0) != 0x80) return lead;
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    if (!more || code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return lead;
+    *n = more + 1;
+    return code;
+}
+
 void text_json(struct text *text, const char *s)
 {
     if (!s) {
@@ -86,7 +102,14 @@ void text_json(struct text *text, const char *s)
         const char *begin = s;
         while (*s && is_plain((unsigned char)*s)) s++;
         text_add(text, begin, (size_t)(s - begin));
-        if (*s) text_printf(text, "\\u%04x", (unsigned char)*s++);
+        if (!*s) break;
+        size_t n;
+        unsigned code = text_decode(s, &n), pair = code - 0x10000;
+        if (code > 0xffff)
+            text_printf(text, "\\u%04x\\u%04x", 0xd800 | pair >> 10, 0xdc00 | (pair & 0x3ff));
+        else
+            text_printf(text, "\\u%04x", code);
+        s += n;
     }
     text_puts(text, "\"");
 }

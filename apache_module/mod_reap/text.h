@@ -27,8 +27,11 @@ void text_number(struct text *text, uint64_t number);
 /* Writes a number's digits, 20 at most, before `end`, and returns the first one's place. */
 char *text_digits(char *end, uint64_t number);
 
-/* A string in quotes of JSON, NULL as null. Bytes beyond ASCII are taken for Latin-1, and angle brackets
- * and ampersands are escaped, so that the result is valid wherever it is put. */
+/* The character at s, of UTF-8, and how many bytes it has. A byte that begins none is one of Latin-1. */
+unsigned text_decode(const char *s, size_t *n);
+
+/* A string in quotes of JSON, NULL as null. What is not ASCII, angle brackets and ampersands are escaped, so
+ * that the result is valid wherever it is put. */
 void text_json(struct text *text, const char *s);
 
 /* A comma, the name, and the string. */

@@ -216,6 +216,9 @@ s = socket.create_connection(('127.0.0.1', $httpd_port)); s.send(sys.stdin.buffe
     python3 -B "$srcdir/tests/apache/mod_reap_status.py" json "$tmp/strange" || complain "strange URIs"
     ! grep -q '[<>]' "$tmp/strange" || complain "a document has angle brackets"
     wait "$asked" "$strange"
+    curl -s "http://127.0.0.1:$httpd_port/reap-status?json" |
+        python3 -c 'import json, sys; assert "/straße/€/😀" in json.load(sys.stdin)["settings"]["limits"][0]["where"]' || complain "UTF-8 in JSON"
+    curl -s "http://127.0.0.1:$httpd_port/reap-status?prometheus" | grep -q 'where="<Location .*/straße/€/😀' || complain "UTF-8 in Prometheus"
 }
 
 # Where a child's address is taken by another program, that program is not believed.
@@ -269,7 +272,7 @@ assert all(p['pools']['bytes'] == 0 and p['backend'] is None and not p['tree'] f
 attack() {
     mpm=$1 mode="$1, attacks"
     reap_prepare "$tmp/$mpm" "$mpm" 'ReapStatus On' '<Location /reap-status/closed>' 'SetHandler reap-status' \
-        'Require all denied' '</Location>'
+        'Require all denied' '</Location>' '<Location "/straße/€/😀">' 'ReapLimitRequest 900M' '</Location>'
     httpd_start "$dir" "$reaps"
     check_many
     check_slow_reader
