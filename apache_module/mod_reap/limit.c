@@ -184,6 +184,7 @@ static void end_request(request_rec *r, struct live *live, int status)
     conn_rec *c = r->connection;
     __atomic_store_n(&live->is_ended, true, __ATOMIC_RELAXED);
     live->denied = status;
+    live->ended_with = live->peak;
     if (status)
         pass_error(r, status);
     else if (answering(live)->sent_bodyct && c->master)
@@ -212,10 +213,16 @@ static bool end_beyond_limit(request_rec *r, struct live *live, size_t in_hand, 
     return true;
 }
 
-/* The page went to a client that is still there: it may have more to say before its connection is closed. */
+/* A handler that goes on is told of: only ReapLimitHard ends it.
+ * The page went to a client that is still there: it may have more to say before its connection is closed. */
 void limit_end(request_rec *r, const struct live *live)
 {
     if (!live->is_ended) return;
+    if (live->peak / 2 > live->ended_with)
+        ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
+                      "%s %s went on after it was ended for its limit, to %" APR_SIZE_T_FMT
+                      " bytes: its handler does not heed errors when it writes",
+                      live->method, live->uri, live->peak);
     if (live->is_cut_off) r->connection->aborted = 0;
     for (; r; r = r->next) {
         apr_table_setn(r->notes, "reap-limit", live->denied ? "denied" : "closed");

@@ -35,6 +35,7 @@ struct live {
     bool is_ended;                /* beyond a limit, and ended for it */
     bool is_cut_off;              /* its connection is marked as aborted, and is not */
     int denied;                   /* the status of the error page that it got; 0: none */
+    size_t ended_with;            /* what it held then */
     size_t hard;                  /* ReapLimitHard, as its reap has it; 0: none */
     struct board_request *served; /* on the board; NULL: not noted */
     size_t refused;               /* the bytes that this limit refused since the last look; 0: none */
