@@ -182,8 +182,8 @@ def check_looks(browser, server, pictures):
         server.show(browser, "normal")
         totals = made["totals"]
         expect(text(browser, "#tile-bytes .figure") == human(totals["bytes"]), name + ": bytes in pools")
-        expect(text(browser, "#tile-rss .figure") == human(totals["rss"]), name + ": RSS")
-        expect(human(totals["pss"]) in text(browser, "#tile-rss"), name + ": PSS")
+        expect(text(browser, "#tile-rss .figure") == human(totals["pss"]), name + ": PSS")
+        expect(human(totals["rss"]) in text(browser, "#tile-rss"), name + ": RSS")
         expect(text(browser, "#tile-outside .figure") == human(totals["outside"]), name + ": in no pool")
         expect(text(browser, "#tile-requests .figure") == "14", name + ": requests")
         expect(text(browser, "#tile-over .figure") == "3", name + ": over the limit")
@@ -379,6 +379,12 @@ def check_shared(browser, server, pictures):
         expect(what in ended, "children that ended, %s: %s" % (what, ended))
     largest = text(browser, "#largest")
     expect("/report/0" in largest and "denied" in largest and "20 MiB" in largest and "Show more: 2 requests" in largest, "the largest: " + largest)
+    cut = "return [...document.querySelectorAll('#ended td, #largest td')].filter(td => td.scrollWidth > td.clientWidth).map(td => td.textContent)"
+    expect(browser.js(cut) == [], "cells that are cut: %s" % browser.js(cut))
+    tops = browser.js("return [...document.querySelectorAll('.tiles div')].map(tile => tile.offsetTop)")
+    expect(len(set(tops)) == 1, "tiles in one row: %s" % tops)
+    first = browser.js("return [...document.querySelectorAll('main > section')][0].id")
+    expect(first == "ended", "what ended comes first, not " + first)
     hosts = text(browser, "#hosts")
     expect("a.example" in hosts and "60 KiB" in hosts and "<b>b.example" in hosts, "by host: " + hosts)
     settled(browser, pictures + "/prefork.png")
