@@ -30,7 +30,34 @@ struct survey {
 
 static apr_pool_t *own_pool; /* the child's */
 
-void answer_begin(apr_pool_t *pool) { own_pool = pool; }
+/* Ages tell what is older than the child only where its clock began with it: the option ask starts one in the
+ * first process. So the reaps that were there are noted; one that is made in the place of such a one is rare.
+ */
+static void *before[512];
+static size_t n_before;
+
+static int note_before(const struct reap_view *view, void *unused)
+{
+    (void)unused;
+    if (n_before == sizeof before / sizeof *before) return 1;
+    if (view->age >= 0) before[n_before++] = view->reap;
+    return 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const uintptr_t one = (uintptr_t) * (void *const *)a, other = (uintptr_t) * (void *const *)b;
+    return (one > other) - (one < other);
+}
+
+void answer_begin(apr_pool_t *pool)
+{
+    own_pool = pool;
+    n_before = 0;
+    if (library_lacks()) return;
+    reapSurvey(NULL, note_before, NULL);
+    if (n_before) qsort(before, n_before, sizeof *before, by_address);
+}
 
 static bool is_inherited(struct survey *survey, const struct reap_view *view)
 {
@@ -39,7 +66,8 @@ static bool is_inherited(struct survey *survey, const struct reap_view *view)
         survey->is_own = true;
         survey->own_depth = view->depth;
     }
-    return !survey->is_own && view->age < 0;
+    return !survey->is_own && (view->age < 0 || (n_before && bsearch(&view->reap, before, n_before,
+                                                                     sizeof *before, by_address)));
 }
 
 static int by_reap(const void *a, const void *b)
@@ -79,7 +107,7 @@ static void add_row(struct text *text, const struct reap_view *view, const char 
     add_field(text, ",\"chunks\":", view->stats.chunks);
     add_field(text, ",\"peak\":", view->stats.peak_chunk_bytes);
     add_field(text, ",\"limit\":", view->stats.limit);
-    if (view->age < 0)
+    if (view->age < 0 || is_inherited)
         text_puts(text, ",\"age\":null");
     else
         add_field(text, ",\"age\":", (uint64_t)view->age);

@@ -70,6 +70,9 @@ END
     curl -s -o "$tmp/page" "$site/runaway/stays?malloc=80&stay=60000" &
     client=$!
     sleep 1
+    # The option starts a clock in the first process, whose reaps have ages then: still they are shared.
+    ask '/reap-status?json'
+    python3 -c "import json; d = json.load(open('$tmp/body'))['totals']; assert d['inherited_bytes'] > 100000, d" 2>"$tmp/said" || complain "what children share"
     if [ "$2" = off ]; then
         shows
         ask '/reap-status?json'

@@ -217,6 +217,8 @@ run_hard() {
     httpd_start "$dir" "$reaps"
     ask '/runaway/hard?quiet=100'
     expect 500 "$status" 'between soft and hard' # 6.5 MB
+    ask '/runaway?by=puts&deaf&grow=400' # the client has its page, and the handler goes on
+    expect 1 "$(logged 'GET /runaway\?by=puts&deaf&grow=400 went on after it was ended for its limit, to [2-9][0-9]{7} bytes' 1)" 'the line'
     ask '/runaway/hard?quiet=1000000'
     broken
     hard='wants [0-9]+ bytes more, over ReapLimitHard 8388608; this child ends'
@@ -233,7 +235,7 @@ run_hard() {
     expect 200 "$status"
     fresh_look
     expect 2 "$(sed -n 's/^ReapOverHard: //p' "$tmp/auto")" 'children that the hard limit ended'
-    expect 1 "$(sed -n 's/^ReapOverLimit: //p' "$tmp/auto")" 'requests beyond the soft limit'
+    expect 2 "$(sed -n 's/^ReapOverLimit: //p' "$tmp/auto")" 'requests beyond the soft limit'
     httpd_stop
 }
 
