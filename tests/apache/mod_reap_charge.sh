@@ -127,7 +127,7 @@ directive() {
     httpd_end_well
     reap_prepare "$tmp/alone" "$mpm" 'ReapStatus On' 'ReapProfile On'
     httpd_start "$dir" "$reaps"
-    expect 1 "$(logged 'ReapProfile: the heap profile is not on: libreap-malloc and libreap-profile are not preloaded' 1)" 'the line'
+    expect 1 "$(logged 'ReapProfile: the heap profile is not on: are libreap-malloc and libreap-profile preloaded' 1)" 'the line'
     httpd_end_well
 }
 renewed() { for each in $old; do ! kill -0 "$each" 2>/dev/null || return 1; done; }

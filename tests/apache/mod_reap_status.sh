@@ -15,6 +15,9 @@ check_forms() {
         expect 200 "$status"
         expect no-store "$(header cache-control)"
         check $form "$tmp/body"
+        [ $form != prometheus ] || for name in $(grep -ho 'reap_[a-z_]*' "$srcdir/doc/examples/alerts.yml" "$srcdir/doc/examples/dashboard.json"); do
+            [ $name = reap_malloc_bytes ] || grep -q "^# TYPE $name " "$tmp/body" || complain "doc/examples have $name, and we have not"
+        done
         ask "/reap-status?$form" -I
         expect 200 "$status" "HEAD of $form"
         [ "$(header content-length)" -gt 500 ] || complain "HEAD of $form: no length"

@@ -19,12 +19,10 @@ struct profile_face {
      * valid during the call, and fn must not call any of these. */
     void (*largest_stacks)(void **reap, void (*fn)(const char *line, const void *arg), const void *arg);
 
-    /* Adds to *bytes what this thread allocates from now on, by samples, and takes off what it frees of that,
-     * until another call. The bytes may be shared memory; NULL: none. */
+    /* *bytes is what this thread allocates from now on, by samples, and has not freed; NULL: none. */
     void (*count_thread)(uint64_t *bytes);
 
-    /* The answer to the question `profile`, for who registers it where this library came before libreap-ask.
-     */
+    /* To the question `profile`: to be registered where libreap-ask was loaded later. */
     void (*answer)(FILE *out, const char *args, void *unused);
 };
 extern struct profile_face reap_profile_face_2 __attribute__((weak, visibility("default")));

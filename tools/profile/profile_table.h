@@ -91,8 +91,7 @@ uint64_t profile_table_add(const struct profile_object *object, uint64_t loads);
 uint64_t profile_table_remove(const void *object);
 void profile_table_end(uint64_t number);
 
-/* Counts this thread's samples from now on in *bytes: see profile_face.h. */
-void profile_table_count(uint64_t *bytes);
+void profile_table_count(uint64_t *bytes); /* profile_face.h */
 
 /* Calls fn for each stack, with its frames and name, under the lock: fn must not allocate. */
 void profile_table_walk(void (*fn)(const struct profile_stack *stack, void *const *frames, const char *name,
