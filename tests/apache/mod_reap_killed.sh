@@ -69,7 +69,7 @@ run_filled() {
 # Nothing says which of them it was: the same growth in all, in no pool.
 run_tie() {
     start tie
-    curl -s -o "$tmp/large" "http://127.0.0.1:$httpd_port/runaway?leak=900&begin&stay=100000" &
+    curl -sN -o "$tmp/large" "http://127.0.0.1:$httpd_port/runaway?leak=900&begin&stay=100000" &
     within 60 has 1 "$tmp/large" begun
     kill -KILL $(for pid in $(httpd_children); do echo "$(cut -d ' ' -f 2 "/proc/$pid/statm") $pid"; done | sort -n | tail -n 1 | cut -d ' ' -f 2)
     fill '?small=1'

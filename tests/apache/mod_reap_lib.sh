@@ -42,5 +42,5 @@ END
 fresh_look() { now=$(date +%s) && within 60 looks_after_now || fail "no fresh look"; }
 looks_after_now() {
     curl -s --max-time 20 "http://127.0.0.1:$httpd_port/reap-status?auto" >"$tmp/auto" &&
-        [ "$(sed -n 's/^ReapLookTime: //p' "$tmp/auto")" -gt "$now" ]
+        [ "0$(sed -n "s/^ReapLookTime: //p" "$tmp/auto")" -gt "$now" ]
 }

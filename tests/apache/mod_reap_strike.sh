@@ -13,7 +13,7 @@ start() {
     touch "$dir/htdocs/stay"
     httpd_start "$dir" "$all"
     # Twenty megabytes of another request; some child's, or the only one's.
-    curl -s -o "$dir/stays" "http://127.0.0.1:$httpd_port/runaway?quiet=300&begin&stay=100000" &
+    curl -sN -o "$dir/stays" "http://127.0.0.1:$httpd_port/runaway?quiet=300&begin&stay=100000" &
     client=$!
     within 60 test -s "$dir/stays"
 }
