@@ -234,7 +234,7 @@ void do_appendf_wrong(const struct record *rec)
 void do_extend(const struct record *rec)
 {
     struct growth growth;
-    if (!begin(rec, &growth, size_of(rec->size))) return;
+    if (!begin(rec, &growth, size_in(rec->reap % me->program->reaps, rec->size))) return;
     size_t n = growth.n;
     SAY("reapExtend(&r[%d], &b[%u], %zu);", NAMES, n);
     char *bytes = reapExtend(handle_of(growth.node), BUILDER, OPAQUE_POINTER(n));

@@ -214,7 +214,9 @@ _Noreturn void failed(const char *file, int line, const char *format, ...)
 
 /* --- model.c --------------------------------------------------------------------------------- */
 
+enum { REST = 16 };                             /* in the low six bits of the largest sizes: fills the hole */
 size_t size_of(uint16_t value);                 /* what a record's size means */
+size_t size_in(int reap, uint16_t value);       /* the same in a reap, or NONE */
 struct node *node_of(const struct record *rec); /* alive, or NULL */
 int index_of(const struct node *node);
 void **spelled(void **handle);

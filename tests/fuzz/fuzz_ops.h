@@ -33,7 +33,8 @@ op_fn do_enter, do_leave, do_entered;
 op_fn do_charge, do_uncharge;
 
 /* life.c */
-op_fn do_name, do_on_destroy, do_cancel, do_mark, do_rewind, do_unmark, do_tries, do_limit, do_on_limit;
+op_fn do_name, do_on_destroy, do_cancel, do_mark, do_rewind, do_unmark, do_tries, do_brim, do_limit,
+    do_on_limit;
 op_fn do_check, do_check_all, do_walk, do_report, do_stats, do_trim;
 op_fn check_touched;
 

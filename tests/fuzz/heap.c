@@ -56,7 +56,7 @@ static bool is_zero(const unsigned char *at, size_t size)
 void heap_malloc(const struct record *rec)
 {
     struct object *object = begin(rec);
-    size_t size = size_of(rec->size);
+    size_t size = size_in(taker(), rec->size);
     if (!object) return;
     SAY("o[%u] = malloc(%zu);", slot_of(object), size);
     end(object, malloc(OPAQUE_POINTER(size)), size, 16);
@@ -65,7 +65,7 @@ void heap_malloc(const struct record *rec)
 void heap_calloc(const struct record *rec)
 {
     struct object *object = begin(rec);
-    size_t n = 1 + rec->extra % 4, size = size_of(rec->size);
+    size_t n = 1 + rec->extra % 4, size = size_in(taker(), rec->size);
     if (!object) return;
     if (!(rec->extra & 0x80)) size /= n;
     SAY("o[%u] = calloc(%zu, %zu);", slot_of(object), n, size);
@@ -80,7 +80,7 @@ static size_t alignment_of(const struct record *rec) { return (size_t)1 << rec->
 void heap_aligned(const struct record *rec)
 {
     struct object *object = begin(rec);
-    size_t size = size_of(rec->size), alignment = alignment_of(rec);
+    size_t size = size_in(taker(), rec->size), alignment = alignment_of(rec);
     if (!object) return;
     SAY("o[%u] = aligned_alloc(%zu, %zu);", slot_of(object), alignment, size);
     end(object, aligned_alloc(alignment, size), size, alignment);
@@ -89,7 +89,7 @@ void heap_aligned(const struct record *rec)
 void heap_memalign(const struct record *rec)
 {
     struct object *object = begin(rec);
-    size_t size = size_of(rec->size), alignment = alignment_of(rec);
+    size_t size = size_in(taker(), rec->size), alignment = alignment_of(rec);
     if (!object) return;
     SAY("o[%u] = memalign(%zu, %zu);", slot_of(object), alignment, size);
     end(object, memalign(alignment, size), size, alignment);
@@ -98,7 +98,7 @@ void heap_memalign(const struct record *rec)
 void heap_posix_memalign(const struct record *rec)
 {
     struct object *object = begin(rec);
-    size_t size = size_of(rec->size), alignment = alignment_of(rec);
+    size_t size = size_in(taker(), rec->size), alignment = alignment_of(rec);
     if (!object) return;
     void *at = NULL;
     SAY("posix_memalign(&o[%u], %zu, %zu);", slot_of(object), alignment, size);
@@ -117,7 +117,7 @@ void heap_posix_memalign(const struct record *rec)
 void heap_realloc_null(const struct record *rec)
 {
     struct object *object = begin(rec);
-    size_t size = size_of(rec->size);
+    size_t size = size_in(taker(), rec->size);
     if (!object) return;
     SAY("o[%u] = realloc(NULL, %zu);", slot_of(object), size);
     end(object, realloc(NULL, OPAQUE_POINTER(size)), size, 16);
@@ -281,7 +281,7 @@ static void *hoards_block(const struct record *rec, size_t size, size_t *alignme
 void hoard_any(const struct record *rec)
 {
     struct object *object = empty_slot(rec);
-    size_t size = size_of(rec->size), alignment;
+    size_t size = size_in(taker(), rec->size), alignment;
     if (!object) return;
     errno = 0;
     SAY("o[%u] = hoard_malloc(%zu); /* or another of that family: %u */", slot_of(object), size,

@@ -236,6 +236,26 @@ void do_tries(const struct record *rec)
     node->pending = 0;
 }
 
+/* --- full chunks ----------------------------------------------------------------------------- */
+
+/* Fills a hole to its last unit, and changes the reap's state without an allocation in between: what has no
+ * room must not look to a fast way like what has nothing but its first chunk. */
+void do_brim(const struct record *rec)
+{
+    static op_fn *const steps[] = {do_mark, do_rewind,  do_unmark, do_clear,
+                                   do_mark, do_destroy, do_limit,  do_trim};
+    struct record one = *rec;
+    if (rec->extra % 4 == 0) do_destroy(&one);
+    (rec->extra & 4 ? do_create : do_create_with)(&one);
+    one.size = 0xf000 | REST;
+    for (unsigned i = 0; i < 3; i++) do_malloc(&one);
+    for (unsigned i = 0, step = rec->size; i < 2 + rec->extra / 8u % 4; i++, step /= 8) {
+        one.extra = (uint8_t)(step * 37);
+        steps[step % 8](&one);
+    }
+    do_create(&one);
+}
+
 /* --- limits ---------------------------------------------------------------------------------- */
 
 /* Nobody else may be in the reap or below it, as who resizes an object of it would be. */

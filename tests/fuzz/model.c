@@ -31,10 +31,32 @@ size_t size_of(uint16_t value)
     case 13: return low * 64;
     case 14: return ((size_t)1 << low % 19) + (low >> 5) % 35 - 17 * (low % 19 > 4);
     default:
+        if (low % 64 == REST) return 1 + low / 64;
         if (low % 64 == 0) return (low & 64 ? SIZE_MAX : PTRDIFF_MAX) - low / 128;
         if (low % 64 == 32) return low * 8300;
         return low * 1024;
     }
+}
+
+/* The bytes of a reap's hole. */
+static size_t left_in(const void *handle)
+{
+#if FUZZ_PUBLIC
+    const struct reap_front *front = handle;
+    return handle ? (size_t)(front->end - front->bump) : 0;
+#else
+    const struct reap *reap = handle;
+    return handle && handle_is_plain(handle) ? (size_t)(reap->bump_max - reap->bump) : 0;
+#endif
+}
+
+/* Beside those some that fill a reap's hole to its last unit, or miss it by one. */
+size_t size_in(int reap, uint16_t value)
+{
+    static const int beside[] = {0, 0, -15, -16, 0, 0, 0, 1};
+    size_t left = value >> 12 == 15 && value % 64 == REST && reap >= 0 ? left_in(me->nodes[reap].handle) : 0;
+    if (left > 32768) return left / 2; /* an object with a chunk of its own would leave it as it is */
+    return left <= 16 ? (left ? left : size_of(value)) : left + (size_t)beside[value / 64 % 8];
 }
 
 int index_of(const struct node *node) { return (int)(node - me->nodes); }

@@ -16,9 +16,9 @@ static bool begin(const struct record *rec, struct made *made)
 {
     made->node = node_of(rec);
     made->object = empty_slot(rec);
-    made->size = size_of(rec->size);
     if (!made->node || !made->object) return false;
     me->asked = index_of(made->node);
+    made->size = size_in(me->asked, rec->size);
     atomic_store(&made->object->where, RESERVED);
     errno = 0;
     return true;
@@ -288,7 +288,9 @@ void do_realloc(const struct record *rec)
 void do_realloc_newest(const struct record *rec)
 {
     struct node *node = node_of(rec);
-    if (node) resize(node->newest, size_of(rec->size));
+    if (!node) return;
+    size_t size = size_in(index_of(node), rec->size);
+    resize(node->newest, size + (node->newest && size <= PTRDIFF_MAX ? node->newest->usable : 0));
 }
 
 /* --- to another reap ------------------------------------------------------------------------- */

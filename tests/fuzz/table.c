@@ -62,6 +62,7 @@ const struct op ops[] = {
     {"reapRewind", MARKS_, 5, NESTED | ENDS, do_rewind, check_touched},
     {"reapUnmark", MARKS_, 5, NESTED, do_unmark, check_touched},
     {"tries between marks", MARKS_, 3, 0, do_tries, check_touched},
+    {"a full chunk", MARKS_, 6, 0, do_brim, check_touched},
     {"reapSetLimit", LIMITS, 6, NESTED, do_limit, check_touched},
     {"reapOnLimit", LIMITS, 4, NESTED, do_on_limit, NULL},
     {"reapWalk", LOOK, 2, NESTED, do_walk, check_touched},
@@ -109,6 +110,7 @@ static unsigned below(uint64_t *state, unsigned n) { return (unsigned)(next(stat
  * of one kind, or of all. A program of all that there is, all the time, goes nowhere deep. */
 struct phase {
     unsigned weights[256], sum, reaps, first, kinds, length, slots;
+    bool fills; /* holes, to the last unit */
 };
 
 enum { FEW_SLOTS = 64 };
@@ -177,6 +179,7 @@ static void choose_phase(uint64_t *state, const struct program *program, const s
     phase->first = below(state, 2) ? 0 : below(state, program->reaps);
     phase->kinds = kind_of_sizes(state, program);
     phase->length = 50 + below(state, 3000);
+    phase->fills = below(state, 3) == 0;
     phase->slots = below(state, 3) ? program->slots : 1 + below(state, program->slots);
 }
 
@@ -191,6 +194,7 @@ static uint8_t choose_op(uint64_t *state, const struct phase *phase)
 static uint16_t choose_size(uint64_t *state, const struct program *program, const struct phase *phase)
 {
     unsigned value = below(state, 65536), wide = fuzz_wide ? below(state, 4) : 0;
+    if (phase->fills && below(state, 3) == 0) return (uint16_t)(0xf000 | (value & 0xfc0) | REST);
     if (wide == 1) return (uint16_t)(0xc000 | (value & 0xfff));       /* up to 32 KiB, in steps of 8 bytes */
     if (wide > 1) return (uint16_t)(0xd000 | below(state, 128 * 17)); /* up to 136 KiB, in steps of 64 */
     while (!(phase->kinds >> (value >> 12) & 1)) value = below(state, 65536);
