@@ -28,6 +28,7 @@ BLOCKS, CHUNKS, SPAN, SPAN_CHUNK, WIDE = 1, 2, 3, 4, 5  # enum superblock_kind
 STUB = 16
 BIAS = 8
 SUPERBLOCK = 1 << 16
+LIVES = 1 << 25  # bytes from the map's start bits to its live and dead bits: CHUNK_MAP_BITS
 
 
 def cast(address, name):
@@ -119,11 +120,17 @@ def ends_of(reap, chunk):
     return first, end
 
 
+def dead_of(chunk):
+    """The dead bits of a chunk in region state (reap_dead.h)."""
+    lives = number(chunk['starts']) + LIVES + number(chunk) // 1024 * 8
+    return bits(lives & MASK, int(chunk['size']) // UNIT) if int(chunk['dead']) else 0
+
+
 def blocks_of(reap, chunk):
     """The start bits of a regular chunk's blocks and of their end, and of these those of live objects."""
     first, end = ends_of(reap, chunk)
     starts = bits_of(chunk, 'starts') & (1 << end) - 1 | 1 << end
-    lives = bits_of(chunk, 'lives') if number(chunk['lives']) else starts >> first << first
+    lives = bits_of(chunk, 'lives') if number(chunk['lives']) else starts >> first << first & ~dead_of(chunk)
     return starts, lives & (1 << end) - 1
 
 

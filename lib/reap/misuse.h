@@ -154,7 +154,8 @@ static inline bool reap_is_object(const struct reap_chunk *chunk, const void *ob
 /* The chunk of an object that `call` was given for this reap. Aborts when it is not the reap's object. */
 static inline struct reap_chunk *reap_chunk_of_object(struct reap *reap, const void *object, const char *call)
 {
-    struct reap_chunk *chunk = reap_chunk_find(reap, object);
+    struct reap_chunk *chunk = reap->current;
+    if (!chunk || (uintptr_t)object - (uintptr_t)chunk >= chunk->size) chunk = reap_chunk_find(reap, object);
     if (UNLIKELY(!chunk || !reap_is_object(chunk, object))) reap_misuse_object(call, reap, object);
     return chunk;
 }

@@ -41,7 +41,8 @@ static NOINLINE void drain_remote(struct reap *reap)
         }
         words[1] = 0; /* not reap_pending() any more */
         ASSERT((uintptr_t)words % REAP_UNIT == 0);
-        if (!reap_free_fast(reap, words) && !reap_free_last(reap, words) && !reap_free_by_chunk(reap, words))
+        if (!reap_free_fast(reap, words) && !reap_free_in_region(reap, words) &&
+            !reap_free_by_chunk(reap, words))
             reap_alloc_free(reap, reap_chunk_of_object(reap, words, "free"), words);
     }
 }

@@ -84,28 +84,35 @@ void *reapRealloc(void **handle, void *object, size_t size)
     return shared_realloc(handle_face(reap, "reapRealloc"), object, size, "reapRealloc");
 }
 
-/* The cases of an object that the fast path does not free, in order: a shared reap's, the last one before the
- * hole, one in a quiet or swept chunk, one in a chunk in region state (afterwards it is listed) or that is
- * not in the map, or is too long for the ways before. Aborts on misuse. */
+/* The cases of an object that the ways before do not free, in order: a shared reap's, one in a quiet or swept
+ * chunk, one in another chunk in region state (afterwards it is listed) or that is not in the map, or is too
+ * long. Aborts on misuse. */
 static NOINLINE void free_slow(void **handle, void *object)
 {
     struct reap *reap = *handle;
     if (!handle_is_plain_known(reap))
         shared_free(reap, object);
-    else if (reap_free_last(reap, object) || reap_free_by_chunk(reap, object) || !object)
+    else if (reap_free_by_chunk(reap, object) || !object)
         return;
     else
         reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
 }
 
-/* The rare case ends in a tail call, so that the fast path saves no registers. */
+static NOINLINE void free_in_region(void **handle, void *object)
+{
+    struct reap *reap = *handle;
+    if (!handle_is_plain_known(reap) || UNLIKELY(!reap_free_in_region(reap, object)))
+        free_slow(handle, object);
+}
+
+/* The rare cases end in tail calls, so that the fast paths save no registers. */
 void reapFree(void **handle, void *object)
 {
     struct reap *reap = *handle;
     if (UNLIKELY(!handle_may_be_plain(reap)))
         shared_free(reap, object);
     else if (UNLIKELY(!reap_free_fast(reap, object)))
-        free_slow(handle, object);
+        free_in_region(handle, object);
 }
 
 /* --- from an object to its reap -------------------------------------------------------------- */
@@ -135,7 +142,9 @@ static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *c
     if (!reap_bits_are_readable(chunk, copy)) return false;
     size_t start = bitmap_previous(copy->starts, unit, begin);
     if (start == SIZE_MAX || was_sent(copy, reap_address(start))) return false;
-    return copy->lives ? bitmap_get(copy->lives, start) : unit < reap_chunk_top_by(chunk, copy);
+    if (copy->lives) return bitmap_get(copy->lives, start);
+    bool is_dead = copy->dead != 0 && copy->is_mapped && reap_chunk_is_dead_at(chunk, start);
+    return !is_dead && unit < reap_chunk_top_by(chunk, copy);
 }
 
 /* The handle of the reap that has the pointer's object, by a copy of the chunk's header; or NULL. */

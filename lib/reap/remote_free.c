@@ -116,7 +116,7 @@ static bool free_entered(void *object)
     if (!reap || reap->flags & REAP_WATCHED || reap_is_shared(reap) || (uintptr_t)object % REAP_UNIT)
         return false;
     if (reap_is_pending(object)) return false;
-    return reap_free_fast(reap, object) || reap_free_last(reap, object);
+    return reap_free_fast(reap, object) || reap_free_in_region(reap, object);
 }
 
 /* Frees an object from any thread. Of another thread's reap it reads only cache lines that seldom change, and

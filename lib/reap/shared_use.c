@@ -152,7 +152,7 @@ static NOINLINE bool free_any(struct reap_part *own, void *object, struct reap_p
     struct reap *reap = own->reap;
     bool is_near =
         reap->current && object >= (void *)reap->current && object <= (void *)(reap->bump - REAP_UNIT);
-    if (is_near && !reap_is_pending(object) && reap_free_last(reap, object)) return true;
+    if (is_near && !reap_is_pending(object) && reap_free_in_region(reap, object)) return true;
     if (free_by_chunk(reap, object)) return true;
     struct reap_chunk *chunk = chunk_of_object(own->face, object);
     if (!chunk) return false;

@@ -22,6 +22,15 @@ struct sums {
         if (!(equation) && !(sums)->wrong) (sums)->wrong = #equation;                                        \
     while (0)
 
+static void check_dead(const struct reap *reap, const struct reap_chunk *chunk, size_t top, struct sums *sums)
+{
+    size_t dead = 0;
+    HOLDS(sums, !chunk->dead || (chunk == reap->current && chunk->is_mapped && !reap->heap));
+    for (size_t unit = chunk->first; chunk->dead != 0 && unit < top; unit = reap_block_end(chunk, unit))
+        if (reap_dead_at(chunk, unit)) dead += reap_block_end(chunk, unit) - unit;
+    HOLDS(sums, dead == chunk->dead);
+}
+
 static void check_bits(const struct reap *reap, const struct reap_chunk *chunk, struct sums *sums)
 {
     size_t begin = (uintptr_t)chunk / REAP_UNIT, end = begin + chunk->size / REAP_UNIT, live = 0;
@@ -32,6 +41,7 @@ static void check_bits(const struct reap *reap, const struct reap_chunk *chunk, 
         size_t top = reap_chunk_top(chunk);
         HOLDS(sums, top >= chunk->first && top <= chunk->end_unit && bitmap_get(chunk->starts, top));
         HOLDS(sums, sums->wrong || reap_block_end(chunk, top) == chunk->end_unit || top == chunk->end_unit);
+        if (!sums->wrong) check_dead(reap, chunk, top, sums);
         return;
     }
     for (size_t unit = begin; (unit = bitmap_next(chunk->lives, unit, end)) < end; unit++, live++)

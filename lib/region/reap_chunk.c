@@ -26,9 +26,27 @@ size_t reap_chunk_count(const struct reap_chunk *chunk, size_t top, size_t *obje
         units += (size_t)__builtin_popcountll(reap_used_units(chunk->starts[i], chunk->lives[i], &carry));
     }
     if (chunk->lives) return units;
+    const uint64_t *dead = reap_chunk_lives(chunk);
     for (; i <= last; i++) *objects += (size_t)__builtin_popcountll(chunk->starts[i]);
     *objects -= (size_t)__builtin_popcountll(chunk->starts[last] >> top % 64);
-    return top - chunk->first;
+    units = top - chunk->first - chunk->dead;
+    for (i = chunk->first / 64; chunk->dead != 0 && i <= last; i++)
+        *objects -= (size_t)__builtin_popcountll(dead[i]);
+    return units;
+}
+
+/* Bits that have become live bits were written after `dead` was 0: so if it is not 0 afterwards, what was
+ * read is a dead bit. */
+bool reap_chunk_is_dead_at(const struct reap_chunk *chunk, size_t unit)
+{
+    for (;;) {
+        const uint64_t *lives = __atomic_load_n(&chunk->lives, __ATOMIC_ACQUIRE);
+        if (lives) return !bitmap_get(lives, unit);
+        if (!__atomic_load_n(&chunk->dead, __ATOMIC_ACQUIRE)) return false;
+        uint32_t half = __atomic_load_n(chunk_map_lives(reap_address(unit)), __ATOMIC_RELAXED);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (__atomic_load_n(&chunk->dead, __ATOMIC_RELAXED)) return half >> unit % 32 & 1;
+    }
 }
 
 size_t reap_chunk_units(const struct reap_chunk *chunk)
@@ -232,8 +250,11 @@ void entry_set(const struct reap_chunk *chunk, uint32_t entry)
     if (!chunk->is_mapped) return;
     uint32_t *entries = chunk_map_entry(chunk);
     if (*entries == entry) return;
-    for (size_t i = 0; i < chunk->size >> CHUNK_MAP_ENTRY_SHIFT; i++)
-        __atomic_store_n(&entries[i], entry, __ATOMIC_RELAXED);
+    size_t n = chunk->size >> CHUNK_MAP_ENTRY_SHIFT;
+    if (n == 1) __atomic_store_n(entries, entry, __ATOMIC_RELAXED);
+    uint64_t two = entry | (uint64_t)entry << 32; /* a chunk has a power of two of them */
+    for (size_t i = 0; i < n / 2; i++)
+        __atomic_store_n((uint64_t *)(void *)entries + i, two, __ATOMIC_RELAXED);
 }
 
 struct reap_chunk *reap_chunk_new(struct reap *reap, size_t units)

@@ -148,12 +148,17 @@ static inline size_t reap_block_end(const struct reap_chunk *chunk, size_t unit)
     return bitmap_next(chunk->starts, unit + 1, chunk->end_unit);
 }
 
+/* Returns true if the block at a unit of a mapped chunk in region state was freed. Any thread may ask. */
+bool reap_chunk_is_dead_at(const struct reap_chunk *chunk, size_t unit);
+
 /* Returns true if an object lives at a unit where a block of a regular chunk starts. Any thread may ask. It
  * reads what the reap's thread often writes only if the block may be the hole. */
 static inline bool reap_is_live_at(const struct reap_chunk *chunk, size_t unit)
 {
     const uint64_t *lives = __atomic_load_n(&chunk->lives, __ATOMIC_ACQUIRE);
     if (lives) return bitmap_get(lives, unit);
+    if (UNLIKELY(__atomic_load_n(&chunk->dead, __ATOMIC_RELAXED)) && reap_chunk_is_dead_at(chunk, unit))
+        return false;
     return reap_block_end(chunk, unit) != chunk->end_unit || unit < reap_chunk_top(chunk);
 }
 
@@ -248,7 +253,7 @@ static ALWAYS_INLINE void reap_lay_out_empty(struct reap_chunk *chunk, size_t si
     reap_lay_out_starts(chunk, size, head);
     chunk->first = ((uintptr_t)chunk + head) / REAP_UNIT;
     chunk->end_unit = ((uintptr_t)chunk + size) / REAP_UNIT - 1;
-    chunk->high = 0;
+    chunk->high = chunk->dead = 0;
     chunk->has_records = false;
     ASSERT(chunk->first < chunk->end_unit);
 }
@@ -357,6 +362,8 @@ static inline size_t reap_chunk_next_object(const struct reap_chunk *chunk, size
     const uint64_t *bits = chunk->lives ? chunk->lives : chunk->starts;
     size_t end = chunk->lives ? chunk->end_unit : reap_chunk_top(chunk);
     unit = bitmap_next(bits, unit > chunk->first ? unit : chunk->first, end);
+    while (UNLIKELY(!chunk->lives && chunk->dead) && unit < end && reap_chunk_is_dead_at(chunk, unit))
+        unit = bitmap_next(bits, unit + 1, end);
     return unit < end ? unit : SIZE_MAX;
 }
 

@@ -183,13 +183,42 @@ static void calm(struct reap *reap, struct reap_chunk *chunk, bool is_done)
 
 /* --- live bits and tables -------------------------------------------------------------------- */
 
-/* Makes the live bits of a chunk in region state. Its unused end becomes a gap. */
+/* Makes live bits of the dead bits of a chunk. Other threads look first whether there are dead bits. */
+static void revive(struct reap_chunk *chunk, uint64_t *lives)
+{
+    const uint64_t *starts = chunk->starts + (uintptr_t)chunk / 1024;
+    chunk->dead = 0;
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    for (size_t i = 0, n = chunk->size / 1024; i < n; i++) lives[i] = starts[i] & ~lives[i];
+}
+
+/* Puts the dead blocks of a chunk that has got its live bits onto free lists, the newest one last. A sweep
+ * finds those that their list does not name. */
+static void list_dead(struct reap *reap, const struct reap_chunk *chunk, struct dead_blocks list, size_t top)
+{
+    size_t units[DEAD_FREES], n = 0;
+    for (; n < DEAD_FREES && n < list.frees && list.first != 0; n++) {
+        units[n] = chunk->first + list.first - 1;
+        if (units[n] >= top || !bitmap_get(chunk->starts, units[n]) || bitmap_get(chunk->lives, units[n]))
+            break;
+        list.first = dead_block_next(*(dead_block *)reap_address(units[n]));
+    }
+    while (n-- > 0) push_gap(reap, units[n], reap_block_end(chunk, units[n]) - units[n]);
+}
+
+/* Makes the live bits of a chunk in region state. Its dead blocks and its unused end become gaps. */
 static NOINLINE void convert(struct reap *reap, struct reap_chunk *chunk)
 {
     size_t top = reap_chunk_top(chunk), from = (uintptr_t)chunk / 1024, n = chunk->size / 1024;
     uint64_t *lives = reap_chunk_lives(chunk);
+    struct dead_blocks dead = {0, 0, 0, 0};
     ASSERT(reap->heap && !chunk->lives && chunk->owner == reap);
-    memcpy(lives + from, chunk->starts + from, n * sizeof *lives);
+    if (chunk->dead != 0) {
+        dead = chunk->dead_list;
+        revive(chunk, lives + from);
+    } else {
+        memcpy(lives + from, chunk->starts + from, n * sizeof *lives);
+    }
     bitmap_clear_range(lives, top, (from + n) * 64);
     __atomic_store_n(&chunk->lives, lives, __ATOMIC_RELEASE); /* free() in other threads looks at it */
     if (UNLIKELY(!uses_gaps(reap))) {
@@ -197,6 +226,7 @@ static NOINLINE void convert(struct reap *reap, struct reap_chunk *chunk)
         return;
     }
     begin_listed(reap, chunk);
+    list_dead(reap, chunk, dead, top);
     if (chunk != reap->current && top < chunk->end_unit) push_gap(reap, top, chunk->end_unit - top);
 }
 
@@ -232,11 +262,12 @@ static void begin_tables(struct reap *reap)
     reap_show_tables(reap);
 }
 
-static NOINLINE void begin_heap(struct reap *reap)
+NOINLINE void reap_free_begin_heap(struct reap *reap)
 {
+    struct reap_chunk *chunk = reap->current;
     reap->heap = true;
     begin_tables(reap);
-    if (reap->current) convert(reap, reap->current);
+    if (chunk) convert(reap, chunk);
     reap->end = reap->bump;
 }
 
@@ -266,6 +297,7 @@ void reap_free_leave_hole(struct reap *reap)
     struct reap_chunk *chunk = reap->current;
     if (!chunk) return;
     size_t unit = reap_unit(reap->bump), units = hole(reap);
+    ASSERT(chunk->dead == 0);
     if (chunk->state == REAP_CHUNK_REGION)
         chunk->top = unit; /* before: other threads may look at its objects */
     reap_chunk_bump_nowhere(reap);
@@ -460,8 +492,15 @@ static void move_hole(struct reap *reap, struct reap_chunk *chunk)
     reap_choose_mode(reap);
 }
 
+/* Begins heap mode if there are dead blocks: they are gaps then. */
+static void end_dead(struct reap *reap)
+{
+    if (reap->current && reap->current->dead != 0) reap_free_begin_heap(reap);
+}
+
 bool reap_free_grow_hole(struct reap *reap, size_t units)
 {
+    end_dead(reap);
     struct reap_chunk *chunk = new_chunk(reap, units);
     if (chunk) move_hole(reap, chunk);
     return chunk != NULL;
@@ -510,6 +549,8 @@ static void *grow_or_join(struct reap *reap, size_t units)
 void *reap_free_take(struct reap *reap, size_t units)
 {
     void *object;
+    if (reap_dead_is_asked(reap) && (object = reap_dead_take(reap, units))) return object;
+    if (!reap->heap && units > hole(reap)) end_dead(reap);
     if (UNLIKELY(reap->heap && !reap->own)) begin_tables(reap);
     bool from_gaps = uses_gaps(reap);
     if (from_gaps && (object = take_small(reap, units, units))) return object;
@@ -557,6 +598,7 @@ static bool bump_back(struct reap *reap, struct reap_chunk *chunk, size_t unit, 
     if (end > chunk->high) chunk->high = end;
     reap->bump = reap_address(unit);
     reap_choose_mode(reap);
+    if (UNLIKELY(chunk->dead != 0)) reap_dead_absorb(reap, chunk);
     if (chunk->lives) bitmap_clear(chunk->lives, unit);
     if (!chunk->lives || !uses_gaps(reap) || hole(reap) <= reap->own->budget.hole) return true;
     size_t more = hole(reap) - reap->own->budget.hole;
@@ -576,10 +618,18 @@ static void note_gap(struct reap *reap, const struct reap_chunk *chunk, size_t u
     }
 }
 
+/* Makes a dead block, in the current chunk in region mode. False: that must not be. */
+static bool make_dead(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
+{
+    if (chunk != reap->current || !reap_dead_may_be_set(reap)) return false;
+    reap_free_set_dead(reap, chunk, unit, end);
+    return true;
+}
+
 /* Gives the chunk live bits, so that a gap can be made in it. */
 static void prepare(struct reap *reap, struct reap_chunk *chunk)
 {
-    if (!reap->heap) begin_heap(reap);
+    if (!reap->heap) reap_free_begin_heap(reap);
     if (!chunk->lives) convert(reap, chunk);
 }
 
@@ -587,7 +637,7 @@ void reap_free_object(struct reap *reap, struct reap_chunk *chunk, size_t unit)
 {
     size_t end = reap_block_end(chunk, unit);
     ASSERT(chunk->owner == reap && reap_is_live_at(chunk, unit) && bitmap_get(chunk->starts, unit));
-    if (bump_back(reap, chunk, unit, end)) return;
+    if (bump_back(reap, chunk, unit, end) || make_dead(reap, chunk, unit, end)) return;
     prepare(reap, chunk);
     bitmap_clear(chunk->lives, unit);
     if (chunk->state == REAP_CHUNK_QUIET)
@@ -609,7 +659,7 @@ void reap_free_end(struct reap *reap, struct reap_chunk *chunk, size_t unit, siz
 {
     ASSERT(chunk->owner == reap && unit < end && reap_block_end(chunk, unit) == end);
     bitmap_set(chunk->starts, unit);
-    if (bump_back(reap, chunk, unit, end)) return;
+    if (bump_back(reap, chunk, unit, end) || make_dead(reap, chunk, unit, end)) return;
     prepare(reap, chunk);
     bitmap_clear(chunk->lives, unit); /* made just now of a chunk in region state */
     note_gap(reap, chunk, unit, end);
@@ -619,6 +669,7 @@ void reap_free_begin(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
 {
     ASSERT(chunk->owner == reap && unit < to && reap_is_live_at(chunk, unit));
     bitmap_set(chunk->starts, to);
+    if (make_dead(reap, chunk, unit, to)) return;
     prepare(reap, chunk);
     bitmap_set(chunk->lives, to);
     bitmap_clear(chunk->lives, unit);
@@ -627,8 +678,9 @@ void reap_free_begin(struct reap *reap, struct reap_chunk *chunk, size_t unit, s
 
 void reap_free_trim(struct reap *reap)
 {
-    struct reap_chunk *chunk = reap->current;
     if (reap->flags & REAP_MARKED) return;
+    end_dead(reap);
+    struct reap_chunk *chunk = reap->current;
     if (reap->heap) {
         reap_free_flush(reap);
         return;
@@ -642,6 +694,7 @@ void reap_free_trim(struct reap *reap)
 
 void reap_free_mark(struct reap *reap)
 {
+    end_dead(reap);
     if (!reap->heap || reap->flags & REAP_MARKED) return;
     if (reap->own && !list_is_empty(&reap->own->listed)) drop_lists(reap, true);
     reap->tables = &reap_no_tables;

@@ -25,8 +25,7 @@
 #ifndef REAP_FREE_H
 #define REAP_FREE_H
 
-#include "arena/chunk_map.h"
-#include "region/reap_bump.h"
+#include "region/reap_dead.h"
 
 /* Returns true if fast paths may see the tables of heap mode. */
 static inline bool reap_may_show_tables(const struct reap *reap)
@@ -191,21 +190,48 @@ static inline bool reap_free_may_bump_back(const struct reap *reap, const char *
     return !(object < reap->mark_at && reap->mark_at <= reap->bump);
 }
 
-/* Checks and frees the last object before the hole, of 63 units at most, in region mode: the hole then begins
- * at the object. False, and nothing has changed: it is none, or a longer one (bump_back in reap_free.c). */
-static inline bool reap_free_last(struct reap *reap, void *object)
+/* After DEAD_FREES frees in region mode: begins heap mode. */
+void reap_free_begin_heap(struct reap *reap);
+
+/* Makes the block [unit, end) of the current chunk in region mode a dead one. */
+static ALWAYS_INLINE void reap_free_set_dead(struct reap *reap, struct reap_chunk *chunk, size_t unit,
+                                             size_t end)
 {
-    size_t before = (uintptr_t)reap->bump - (uintptr_t)object, units = before / REAP_UNIT | before << 60;
+    reap_dead_set(reap, chunk, unit, end);
+    if (UNLIKELY(chunk->dead_list.frees >= DEAD_FREES)) reap_free_begin_heap(reap);
+}
+
+/* Checks and frees an object of the current chunk in region mode: the hole begins at the last one then, and
+ * another one is dead. False, and nothing has changed: it is no such object. The start bits are read as they
+ * were written, by halves: a load of both halves would wait for the store of one. */
+static inline bool reap_free_in_region(struct reap *reap, void *object)
+{
     struct reap_chunk *chunk = reap->current;
-    if (units - 1 >= REAP_EXACT_LISTS || !chunk || reap->heap || reap->flags & (REAP_LIMITED | REAP_WATCHED))
-        return false;
+    if (!chunk || reap->heap || reap->flags & (REAP_LIMITED | REAP_WATCHED)) return false;
     size_t unit = reap_unit(object), top = reap_unit(reap->bump);
-    if (unit < chunk->first || !bitmap_get(chunk->starts, unit)) return false;
-    if (bitmap_next(chunk->starts, unit + 1, top) != top) return false;
+    if (unit < chunk->first || unit >= top || (uintptr_t)object % REAP_UNIT) return false;
+    const bitmap_half *half = (const bitmap_half *)chunk->starts + unit / 32;
+    bitmap_half behind = *half >> unit % 32;
+    if (!(behind & 1) || (chunk->dead != 0 && reap_dead_at(chunk, unit))) return false;
+    size_t end = unit - unit % 32;
+    if (LIKELY((behind >>= 1) != 0)) {
+        end = unit + 1;
+    } else {
+        do end += 32;
+        while ((behind = *++half) == 0);
+    }
+    end += bitmap_first(behind);
+    ASSERT(end <= top);
+    if (end != top) {
+        if (UNLIKELY(!reap_dead_may_be_set(reap))) return false;
+        reap_free_set_dead(reap, chunk, unit, end);
+        return true;
+    }
     if (UNLIKELY(reap->mark_at != NULL) && !reap_free_may_bump_back(reap, object)) return false;
     if (top != chunk->end_unit) bitmap_clear(chunk->starts, top);
     if (top > chunk->high) chunk->high = top;
     reap->bump = object;
+    if (UNLIKELY(chunk->dead != 0)) reap_dead_absorb(reap, chunk);
     return true;
 }
 

@@ -21,8 +21,9 @@
  *     unit      16 bytes of the address space: unit u has the address 16 u
  *     block     a run of units that is one object, a gap, or the hole
  *     starts    bit u is set when a block starts at unit u
- *     lives     bit u is set when an object starts there, and lives. A chunk has these bits from its first
- *               free on (before, it is in region state, and all blocks but the hole are objects)
+ *     lives     bit u is set when an object starts there, and lives. A chunk has these bits in heap mode
+ *               (before, it is in region state, and all blocks but the hole and dead ones are objects)
+ *     dead      in region state, in the same place: bit u is set when a block there was freed (reap_dead.h)
  *     gap       a block that is no object: freed, or never used
  *     bump      the next object's place. The hole is the block [bump, bump_max) of the current chunk
  *     records   the reap's own memory (cleanups, its name), carved from the hole's far end; records
@@ -33,9 +34,9 @@
  *               (a list of roots keeps a dead root in the same way)
  *
  * An object's size is the distance to the next block's start: an allocation sets the start bit of what
- * follows the object. The last unit of a chunk always has a start bit, and is no object. A reap is in region
- * mode while nothing but its last object was freed: then end == bump_max, and fast paths bump. In heap mode
- * (reap_free.h) end == bump: so the same test sends every allocation to the free lists first.
+ * follows the object. The last unit of a chunk always has a start bit, and is no object. A reap begins in
+ * region mode: then end == bump_max, and fast paths bump. In heap mode (reap_free.h) end == bump: so the same
+ * test sends every allocation to the free lists first.
  *
  * Where objects lie apart (apart.h) a reap has no hole, and empty tables: so each object takes a slow path,
  * and is to the reap a large one, whose chunk header lies elsewhere.
@@ -88,7 +89,7 @@ enum reap_kind {
 
 /* What a free does in a regular chunk. */
 enum reap_chunk_state {
-    REAP_CHUNK_REGION, /* nothing was freed in here: there are no live bits */
+    REAP_CHUNK_REGION, /* there are no live bits; in the current chunk a free may set a dead bit */
     REAP_CHUNK_LISTED, /* a gap goes onto the free list of its size */
     REAP_CHUNK_QUIET,  /* a free clears a live bit */
     REAP_CHUNK_SWEPT   /* the reap takes its gaps, in order; a free clears a live bit */
@@ -110,6 +111,14 @@ enum reap_flag {
 
 struct reap;
 
+/* What a chunk with dead bits has for the next objects: see reap_dead.h. */
+struct dead_blocks {
+    uint64_t sizes;  /* bit n: one of n units may be on the list; bit 0: a bigger one */
+    uint32_t first;  /* the newest one: its unit, from the chunk's `first` on, and 1; 0: the list is empty */
+    uint16_t frees;  /* blocks that have become dead since none was */
+    uint16_t misses; /* objects since the last free for which there was none */
+};
+
 /* Checks and other threads read the first cache line, which seldom changes. The second one changes often. */
 struct reap_chunk {
     struct reap_chunk *next; /* the backend overwrites these two in a free chunk */
@@ -129,13 +138,17 @@ struct reap_chunk {
     uint8_t state;    /* enum reap_chunk_state */
     bool has_records; /* stays until a clear; apart from the bits above, which other threads read */
 
-    size_t end_unit;       /* unit past the last object; there is a start bit, and records lie beyond */
-    size_t top;            /* in region state: unit past the last object, if it is not the current chunk;
-                              in swept state: the unit from which on the sweep goes on */
-    size_t high;           /* the furthest unit that the bump pointer came back from */
-    size_t size;           /* bytes held of the backend */
-    struct list_node node; /* with live bits: on one of the reap's lists of chunks, if it has tables */
-    bool is_done;          /* in quiet state: its list is `done` */
+    size_t end_unit; /* unit past the last object; there is a start bit, and records lie beyond */
+    size_t top;      /* in region state: unit past the last object, if it is not the current chunk;
+                        in swept state: the unit from which on the sweep goes on */
+    size_t high;     /* the furthest unit that the bump pointer came back from */
+    size_t dead;     /* in region state: the units of dead blocks; 0: there are no dead bits */
+    size_t size;     /* bytes held of the backend */
+    union {
+        struct list_node node; /* with live bits: on one of the reap's lists of chunks, if it has tables */
+        struct dead_blocks dead_list; /* in region state; undefined while `dead` is 0 */
+    };
+    bool is_done; /* in quiet state: its list is `done` */
 };
 static_assert(offsetof(struct reap_chunk, end_unit) == 64, "what changes often is in the second line");
 static_assert(sizeof(struct reap_chunk) <= REAP_HEADER, "the header must leave the first object its place");

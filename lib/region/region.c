@@ -180,6 +180,31 @@ static NOINLINE void end_rest(struct reap *reap)
     reap->tables = &reap_no_tables;
 }
 
+/* The entries go first: the child of a fork may end the reap. */
+bool reap_region_end_heap(struct reap *reap)
+{
+    struct reap_chunk *first = reap_first_chunk(reap);
+    bool is_apart = reap_tables_are_apart(reap);
+    uintptr_t more =
+        (uintptr_t)reap->chunks | reap->spare_bytes | !first->lives | (reap->flags & REAP_UNMAPPED);
+    more |= atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    more |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
+    if (more != 0 || reap->peak != first->size + (is_apart ? sizeof *reap->own : 0)) return false;
+    entry_clear(first);
+    first->lives = NULL;
+    first->state = REAP_CHUNK_REGION;
+    if (is_apart) hoard_free(reap->own);
+    reap->held = reap->peak = first->size;
+    reap->tables = &reap_no_tables;
+    reap->own = NULL;
+    bool has_end = reap->current && reap_unit(reap->bump_max) == first->end_unit;
+    reap_chunk_bump_in(reap, first, has_end ? reap_unit(reap->bump) : first->end_unit, first->end_unit);
+    first->dead = 0;
+    reap->heap = false;
+    reap_choose_mode(reap);
+    return true;
+}
+
 bool reap_region_destroy(struct reap *reap, bool may_stay)
 {
     ASSERT(reap->tag == reap_tag(reap) || reap->tag == reap_hidden_tag(reap) || reap_is_shared(reap));
@@ -344,6 +369,7 @@ ALIGNED void reap_region_clear(struct reap *reap)
 {
     ASSERT(!reap->below.first && !(reap->flags & REAP_MARKED));
     size_t size = reap_first_chunk(reap)->size;
+    if (reap->heap) reap_region_end_heap(reap);
     if (size_of_name(reap) || reap->flags & (REAP_WATCHED | REAP_UNMAPPED) ||
         !reap_region_only_bumped(reap, size, 0)) {
         clear_any(reap);

@@ -6,7 +6,7 @@
 #ifndef REGION_H
 #define REGION_H
 
-#include "region/reap_chunk.h"
+#include "region/reap_dead.h"
 
 /* Bytes before the first objects of a first chunk. */
 enum {
@@ -153,10 +153,10 @@ static ALWAYS_INLINE bool reap_region_forget(struct reap *reap, unsigned flags)
     if (UNLIKELY(!reap_region_only_bumped(reap, size, more))) return false;
     ASSERT(!reap->cleanups && !reap->spare_cleanups);
     if (reap->bump == (char *)reap_address(first->first)) return true;
+    reap_lay_out_starts(first, size, reap_head(size));
+    reap_dead_forget(first);
     reap->bump = reap_address(first->first);
     reap->end = reap->bump_max;
-    first->high = 0;
-    reap_lay_out_starts(first, size, reap_head(size));
     return true;
 }
 
@@ -178,7 +178,7 @@ static ALWAYS_INLINE void reap_region_restart(struct reap *reap, size_t size)
     ASSERT(reap->tables == &reap_no_tables && !reap->cleanups);
     ASSERT(first->has_records || (reap->bump_max == reap_address(first->end_unit) && !reap->spare_cleanups));
     reap_lay_out_starts(first, size, reap_head(size));
-    first->high = 0;
+    reap_dead_forget(first);
     if (UNLIKELY(first->has_records)) reap_region_forget_records(reap, first, size);
     reap->bump = reap_address(first->first);
     reap->end = reap->bump_max;
@@ -194,6 +194,10 @@ static ALWAYS_INLINE void reap_region_put_to_rest(struct reap *reap)
     reap->name = NULL;
     reap->tag = reap_first_chunk(reap)->tag = 0;
 }
+
+/* Takes a reap in heap mode, whose objects are to be forgotten, back to region mode, as if it had bumped up
+ * to the hole. False: it has more than its first chunk, and nothing has changed. */
+bool reap_region_end_heap(struct reap *reap);
 
 /* Gives back every chunk but the first one. The reap has ended, and calls recognize its handle as dead.
  * may_stay: makes a cached child of it. Returns true if it is one. */

@@ -152,12 +152,13 @@ TEST(at_each_instruction, .times = 3)
     needs(step_start(), "no single steps here");
     step_look = look_at_sizes;
     uint64_t chance = 1 + (uint64_t)_i;
-    for (unsigned round = 0, rounds = shorter(6, 1); round < rounds; round++) {
+    for (unsigned round = 0, rounds = shorter(24, 4); round < rounds; round++) {
+        const int calls = round % 4 ? 25 : 120; /* most of 25 come to a reap in region mode */
         reapCreate(&reap, NULL);
         count = depth = 0;
         for (unsigned fill = random_below(&chance, 7000), done = 0; done < fill; done += 700)
             reapMalloc(&reap, 700);
-        for (int i = 0; i < 120; i++) {
+        for (int i = 0; i < calls; i++) {
             unsigned what = random_below(&chance, 8);
             void *object = NULL;
             size_t size = some_size(&chance);

@@ -39,6 +39,68 @@ TEST(freed_memory_is_used_again)
     ck_assert_uint_eq(stats().live_objects, N);
 }
 
+/* --- dead blocks ----------------------------------------------------------------------------- */
+
+/* The first frees of a reap leave it in region mode: the next objects of their sizes take what was freed,
+ * also behind one of another size, and objects bump afterwards. */
+TEST(the_next_of_its_size_takes_a_dead_block, .modes = ORDINARY)
+{
+    needs(!apart_on, "objects lie apart");
+    const struct reap *r = reap;
+    void *objects[30];
+    for (int i = 0; i < 30; i++) objects[i] = reapMalloc(&reap, (size_t)(16 + i % 3 * 16));
+    for (int i = 3; i < 6; i++) reapFree(&reap, objects[i]);
+    assert_valid(reap);
+    ck_assert_uint_eq(stats().live_objects, 27);
+    ck_assert_uint_eq(stats().live_bytes, 27 * 32);
+    ck_assert(!r->heap && !r->own);
+    BREAKS(r->current->dead++, r->current->dead--);
+    char *other = reapMalloc(&reap, 100);
+    ck_assert(other > (char *)objects[29]);
+    for (int i = 3; i < 6; i++) ck_assert_ptr_eq(reapMalloc(&reap, (size_t)(16 + i % 3 * 16)), objects[i]);
+    ck_assert_ptr_eq(reapMalloc(&reap, 32), other + 112);
+    ck_assert_ptr_eq(r->end, r->bump_max);
+    ck_assert_uint_eq(r->current->dead, 0);
+    reapFree(&reap, objects[28]);
+    for (int i = 0; i < DEAD_MISSES; i++) reapMalloc(&reap, 200);
+    ck_assert_ptr_eq(r->end, r->bump_max);
+    assert_valid(reap);
+}
+
+/* Whatever ends region mode while some objects are dead, or forgets all: the others are as they were. */
+enum { BY_USE, BY_FREES, BY_MARK, BY_TRIM, BY_LIMIT, BY_ANOTHER_CHUNK, BY_RESIZE, BY_LAST, BY_CLEAR, WAYS };
+TEST(dead_blocks_become_gaps, .times = WAYS)
+{
+    enum { N = 40 };
+    char *objects[N];
+    size_t left = N - 3;
+    reap_mark mark;
+    for (int i = 0; i < N; i++) objects[i] = memset(reapMalloc(&reap, (size_t)(20 + i * 3)), i, 20);
+    for (int i = 10; i < 13; i++) reapFree(&reap, objects[i]), objects[i] = NULL;
+    if (_i == BY_USE) reapMalloc(&reap, 7000), left++;
+    if (_i == BY_FREES)
+        for (int i = 15; i < 25; i++) reapFree(&reap, objects[i]), objects[i] = NULL, left--;
+    if (_i == BY_MARK) reapMark(&reap, &mark), reapUnmark(&reap, &mark);
+    if (_i == BY_TRIM) reapTrim(&reap, 0);
+    if (_i == BY_LIMIT) ck_assert_int_eq(reapSetLimit(&reap, 1 << 20), 0);
+    if (_i == BY_ANOTHER_CHUNK) {
+        for (int i = 0; i < 5; i++) reapMalloc(&reap, 30000), left++;
+        reapFree(&reap, objects[20]), objects[20] = NULL, left--;
+    }
+    if (_i == BY_RESIZE)
+        objects[5] = reapRealloc(&reap, objects[5], 500), objects[6] = reapRealloc(&reap, objects[6], 20);
+    if (_i == BY_LAST)
+        for (int i = N - 1; i > 12; i--) reapFree(&reap, objects[i]), objects[i] = NULL, left--;
+    if (_i == BY_CLEAR) reapFreeAll(&reap), left = 0;
+    assert_valid(reap);
+    ck_assert_uint_eq(stats().live_objects, left);
+    for (int i = 0; i < 200; i++) memset(reapMalloc(&reap, (size_t)(1 + i)), 99, (size_t)(1 + i));
+    assert_valid(reap);
+    ck_assert_uint_eq(stats().live_objects, left + 200);
+    for (int i = 0; i < N && _i != BY_CLEAR; i++)
+        if (objects[i]) ck_assert_int_eq(objects[i][19], i);
+}
+
 /* --- small first chunks ---------------------------------------------------------------------- */
 
 enum { SMALL = 6 };
@@ -53,7 +115,7 @@ static void *new_small(void *objects[SMALL])
     return small;
 }
 
-/* A reap in a chunk of 1 KiB takes a block for its tables at its first gap, and gives it back at its end. */
+/* A reap in a chunk of 1 KiB takes a block for its tables in heap mode, and gives it back at its end. */
 TEST(a_small_reap_has_tables_when_it_frees, .modes = ORDINARY)
 {
     needs(!apart_on, "objects lie apart");
@@ -61,21 +123,22 @@ TEST(a_small_reap_has_tables_when_it_frees, .modes = ORDINARY)
     size_t before = stats_now().live_bytes;
     ck_assert_uint_eq(stats_of(small).chunk_bytes, 1024);
     for (int round = 0; round < 3; round++) {
+        for (int i = 1; i < DEAD_FREES; i++) reapFree(&small, objects[i == 2 ? DEAD_FREES : i]);
+        ck_assert_uint_eq(stats_of(small).chunk_bytes, 1024);
         reapFree(&small, objects[2]);
         ck_assert_uint_eq(stats_of(small).chunk_bytes, 1024 + sizeof(struct reap_tables));
         assert_valid(small);
         ck_assert_ptr_eq(reapMalloc(&small, 64), objects[2]);
-        ck_assert_int_eq(*(char *)objects[3], 'a' + 3);
+        ck_assert_int_eq(*(char *)objects[5], 'a' + 5);
         reapFreeAll(&small);
         for (int i = 0; i < SMALL; i++) objects[i] = memset(reapMalloc(&small, 50), 'a' + i, 50);
     }
-    ck_assert_uint_eq(stats_now().live_bytes, before + 768);
+    ck_assert_uint_eq(stats_now().live_bytes, before);
     reapDestroy(&small);
     for (int i = 0; i < 100; i++) {
         (reapCreate)(&small, &root);
-        objects[0] = reapMalloc(&small, 50);
-        reapMalloc(&small, 50);
-        reapFree(&small, objects[0]);
+        for (int k = 0; k < SMALL; k++) objects[k] = reapMalloc(&small, 50);
+        for (int k = 0; k < DEAD_FREES; k++) reapFree(&small, objects[k]);
         reapDestroy(&small);
     }
     ck_assert_uint_le(stats_now().live_bytes, before + 8192); /* the next child begins with 8 KiB */
@@ -147,7 +210,7 @@ TEST(a_small_reap_frees_without_memory, .modes = ORDINARY)
     struct rlimit old;
     void *hogs = take_all_memory(&old);
     errno = 7;
-    for (int i = 0; i < SMALL - 1; i += 2) reapFree(&small, objects[i]);
+    for (int i = 0; i < DEAD_FREES; i++) reapFree(&small, objects[i]);
     int kept = errno;
     const char *wrong;
     bool is_valid = reap_is_valid(small, &wrong);
@@ -155,16 +218,16 @@ TEST(a_small_reap_frees_without_memory, .modes = ORDINARY)
     give_all_memory(hogs, &old);
     ck_assert(is_valid);
     ck_assert_int_eq(kept, 7);
-    ck_assert_uint_eq(live, SMALL / 2);
+    ck_assert_uint_eq(live, SMALL - DEAD_FREES);
     ck_assert_uint_eq(held, 1024);
-    for (int i = 1; i < SMALL; i += 2) ck_assert_int_eq(*(char *)objects[i], 'a' + i);
-    reapFree(&small, objects[1]);
+    for (int i = DEAD_FREES; i < SMALL; i++) ck_assert_int_eq(*(char *)objects[i], 'a' + i);
+    reapFree(&small, objects[DEAD_FREES]);
     assert_valid(small);
     ck_assert_ptr_null(((struct reap *)small)->own);
     for (int i = 0; i < 100; i++) ck_assert_ptr_nonnull(memset(reapMalloc(&small, 40), 'x', 40));
     ck_assert_ptr_nonnull(((struct reap *)small)->own);
     assert_valid(small);
-    ck_assert_int_eq(*(char *)objects[3], 'a' + 3);
+    ck_assert_int_eq(*(char *)objects[5], 'a' + 5);
     void *root = reapParent(&small);
     reapDestroy(&root);
 }
@@ -286,6 +349,7 @@ TEST(what_goes_into_the_hole_again_brings_no_look, .modes = NOT_IN_PARTS)
     needs(!apart_on, "objects lie apart");
     reapFree(&reap, reapMalloc(&reap, 100)), reapMalloc(&reap, 100);
     void *older[] = {reapMalloc(&reap, 1100), reapMalloc(&reap, 1100), reapMalloc(&reap, 1500)};
+    reap_free_begin_heap((void *)(uintptr_t)reap_behind(reap));
     reapFree(&reap, older[0]);
     const struct reap *r = reap_behind(reap);
     const size_t allowed = r->own->budget.allowed;
