@@ -295,10 +295,29 @@ static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk
     return resized;
 }
 
+/* Lets an object of the hole's chunk grow in region mode: the copy bumps, and the old one is dead, for which
+ * no object asks until one is freed. NULL: that is not possible, or it grows in its place, and nothing has
+ * changed. */
+static ALWAYS_INLINE void *grow_by_bump(struct reap *reap, struct reap_chunk *chunk, void *object,
+                                        size_t size)
+{
+    if (chunk != reap->current || !reap_dead_may_be_set(reap) || size > REAP_LARGE) return NULL;
+    size_t unit = reap_unit(object), end = reap_block_end(chunk, unit), have = (end - unit) * REAP_UNIT;
+    if (size <= have || end == reap_unit(reap->bump)) return NULL;
+    if (size - 1 >= (size_t)(reap->bump_max - reap->bump)) return NULL;
+    void *copy = reap_bump_over(reap, size);
+    memcpy(copy, object, have);
+    reap_dead_set(reap, chunk, unit, end);
+    reap->end = reap_dead_is_asked(reap) ? reap->bump : reap->bump_max;
+    return copy;
+}
+
 void *reap_alloc_resize(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
     ASSERT_SOUND(reap);
     ASSERT(chunk->owner == reap && reap_is_object(chunk, object));
+    void *grown = grow_by_bump(reap, chunk, object, size);
+    if (grown) return grown;
     take_some_remote(reap);
     if (UNLIKELY(reap->flags & REAP_SPECIAL)) return resize_special(reap, chunk, object, size);
     return resize_object(reap, chunk, object, size);

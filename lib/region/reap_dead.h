@@ -64,7 +64,7 @@ static ALWAYS_INLINE void reap_dead_begin(struct reap_chunk *chunk)
     } else {
         for (size_t i = 0; i < chunk->size / 1024; i++) *UNKNOWN(&words[i]) = 0; /* no memset */
     }
-    chunk->dead_list = (struct dead_blocks){0, 0, 0, 0};
+    chunk->dead_list = (struct dead_blocks){0, 0, 0, DEAD_MISSES};
 }
 
 /* Counts units more, or less: afterwards other threads may look at the bits. */
@@ -76,7 +76,7 @@ static ALWAYS_INLINE void reap_dead_count(struct reap_chunk *chunk, size_t units
 /* The bit of a size in `sizes`. */
 static ALWAYS_INLINE uint64_t reap_dead_size(size_t units) { return (uint64_t)1 << (units < 64 ? units : 0); }
 
-/* Makes a block of the current chunk a dead one, and lets the next object ask for it. */
+/* Makes a block of the current chunk a dead one. */
 static ALWAYS_INLINE void reap_dead_set(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
 {
     ASSERT(chunk == reap->current && unit < end && end < reap_unit(reap->bump));
@@ -87,8 +87,13 @@ static ALWAYS_INLINE void reap_dead_set(struct reap *reap, struct reap_chunk *ch
     *(dead_block *)reap_address(unit) = dead_block_of(list->first, end - unit);
     list->sizes |= reap_dead_size(end - unit);
     list->first = (uint32_t)(unit - chunk->first + 1);
-    list->frees++;
-    list->misses = 0;
+}
+
+/* Lets the next objects ask for dead blocks. */
+static ALWAYS_INLINE void reap_dead_ask(struct reap *reap, struct reap_chunk *chunk)
+{
+    chunk->dead_list.frees++;
+    chunk->dead_list.misses = 0;
     reap->end = reap->bump;
 }
 

@@ -197,7 +197,7 @@ static void revive(struct reap_chunk *chunk, uint64_t *lives)
 static void list_dead(struct reap *reap, const struct reap_chunk *chunk, struct dead_blocks list, size_t top)
 {
     size_t units[DEAD_FREES], n = 0;
-    for (; n < DEAD_FREES && n < list.frees && list.first != 0; n++) {
+    for (; n < DEAD_FREES && list.first != 0; n++) {
         units[n] = chunk->first + list.first - 1;
         if (units[n] >= top || !bitmap_get(chunk->starts, units[n]) || bitmap_get(chunk->lives, units[n]))
             break;

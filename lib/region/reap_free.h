@@ -198,6 +198,7 @@ static ALWAYS_INLINE void reap_free_set_dead(struct reap *reap, struct reap_chun
                                              size_t end)
 {
     reap_dead_set(reap, chunk, unit, end);
+    reap_dead_ask(reap, chunk);
     if (UNLIKELY(chunk->dead_list.frees >= DEAD_FREES)) reap_free_begin_heap(reap);
 }
 
