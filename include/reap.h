@@ -530,6 +530,8 @@ void reapOnLimit(void **reap, void (*fn)(void **reap, size_t size, void *arg), v
     !defined(REAP_OPTIONAL)
 #define REAP_INLINE 1
 void *reap_malloc_called(void **reap, size_t size) __asm__("reapMalloc") REAP_ATTRIBUTE(nonnull(1));
+int reap_append_called(void **reap, reap_builder *builder, const void *bytes, size_t n) __asm__("reapAppend")
+    REAP_ATTRIBUTE(nonnull(1, 2));
 #endif
 
 #if defined(__GNUC__)
@@ -585,6 +587,24 @@ extern inline REAP_ATTRIBUTE(gnu_inline) void *reapMalloc(void **reap, size_t si
 {
     void *object = __builtin_expect(*reap != NULL, 1) ? reap_bump(reap, size) : NULL;
     return __builtin_expect(object != NULL, 1) ? object : reap_malloc_called(reap, size);
+}
+
+/* reapAppend, in the same way: it calls the library if the builder's object has to grow, for bytes that
+ * overlap with their place, and for a NULL, which the library tells. Compilers would drop the tests for
+ * these: hence __asm__. */
+extern inline REAP_ATTRIBUTE(gnu_inline) int reapAppend(void **reap, reap_builder *builder, const void *bytes,
+                                                        size_t n)
+{
+    __asm__("" : "+r"(reap), "+r"(builder), "+r"(bytes));
+    char *to = reap && builder && builder->data ? builder->data + builder->length : NULL;
+    int is_apart = (uintptr_t)bytes + n <= (uintptr_t)to || (uintptr_t)to + n <= (uintptr_t)bytes;
+    if (!to || !*reap || !bytes || !is_apart || builder->length >= builder->room ||
+        n >= builder->room - builder->length)
+        return reap_append_called(reap, builder, bytes, n);
+    __builtin_memcpy(to, bytes, n);
+    to[n] = '\0';
+    builder->length += n;
+    return 0;
 }
 #endif
 

@@ -52,13 +52,13 @@ char *reapStrndup(void **handle, const char *s, size_t n)
 
 /* --- builders -------------------------------------------------------------------------------- */
 
-enum { ROOM_MIN = 64 }; /* bytes of the first object */
+enum { ROOM_MIN = 256 }; /* bytes of the first object: reapFinish gives the rest back */
 
 /* Resizes a builder's object, or makes the first one. NULL: no memory, and nothing has changed. */
 static char *resize_builder(void **handle, const reap_builder *builder, size_t room, const char *call)
 {
     struct reap *reap = *handle;
-    bool is_shared = UNLIKELY(!handle_is_plain(reap));
+    bool is_shared = UNLIKELY(!handle_is_plain_known(reap));
     if (!builder->data) return is_shared ? shared_malloc_any(reap, room, call) : reap_alloc_any(reap, room);
     if (is_shared) return shared_realloc(handle_face(reap, call), builder->data, room, call);
     struct reap_chunk *chunk = reap_chunk_of_object(reap, builder->data, call);
@@ -68,8 +68,10 @@ static char *resize_builder(void **handle, const reap_builder *builder, size_t r
 /* The new room: twice the old one, if it is enough and no limit refuses it; else just the need. */
 static size_t room_to_ask_for(void **handle, size_t room, size_t need, const char *call)
 {
-    USED struct reap_use use = reap_use(handle, call);
     size_t twice = room < ROOM_MIN ? ROOM_MIN : room <= PTRDIFF_MAX / 2 ? 2 * room : need;
+    const struct reap *reap = *handle;
+    if (handle_is_plain_known(reap) && !(reap->flags & REAP_LIMITED)) return need < twice ? twice : need;
+    USED struct reap_use use = reap_use(handle, call);
     return need < twice && twice - room <= reap_quota_left(use.reap) ? twice : need;
 }
 

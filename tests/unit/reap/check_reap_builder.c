@@ -119,7 +119,7 @@ TEST(across_a_mark, .times = KINDS)
     reapRewind(&reap, &mark);
     ck_assert_str_eq(older.data, "older still");
     assert_valid(reap);
-    ck_assert_int_eq(reapAppendf(&reap, &older, "%100d", 1), 0); /* moves, and is young now */
+    ck_assert_int_eq(reapAppendf(&reap, &older, "%300d", 1), 0); /* moves, and is young now */
     ck_assert_ptr_ne(older.data, data);
     reapRewind(&reap, &mark);
     ck_assert_uint_eq(stats_of(reap).live_objects, 0);
