@@ -178,6 +178,8 @@ static struct run create(size_t count, unsigned n, enum arena_use use)
     char *base = arena_map(count * ARENA, ARENA);
     if (base == NULL && count > least) base = arena_map((count = least) * ARENA, ARENA);
     if (base == NULL) return (struct run){NULL, -1};
+    /* No gap is large enough for this object: what they have goes back for what it needs. */
+    if (use >= ARENA_SPAN) arena_purge_unused(0, n * (size_t)SUPERBLOCK);
     pages_name(base, count * ARENA, arena_name);
     unsigned large = use >= ARENA_SPAN ? n : 1;
     struct arena_nature nature = arena_nature_for(large, is_sparse(use), (unsigned)count);

@@ -81,7 +81,12 @@ bool large_resize(struct arena *arena, void *object, size_t size)
     unsigned n = arena_span(first), want = slots_for(size);
     if (want == n) return true;
     bool done = arena_resize(first, n, (int)want - (int)n);
-    if (want < n) arena_purge_after_free();
+    if (want < n) {
+        size_t keep = align_up(size, PAGE), room = want * (size_t)SUPERBLOCK;
+        if (keep < room - room / 4) /* else the memory behind it is little beside its own */
+            pages_purge((char *)object + keep, room - keep);
+        arena_purge_after_free();
+    }
     return done;
 }
 

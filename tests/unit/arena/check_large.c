@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_large.c: mappings, and large objects in slots and mappings. */
 #include "support/check_backend.h"
+#include "support/resident.h"
 
 #include "arena/arena_table.h"
 #include "arena/large.h"
@@ -242,6 +243,26 @@ TEST(what_is_shrunk_in_one_burst_goes_back)
         ck_assert_ptr_nonnull(at[i] = memset(large_alloc(20 * MIB, BLOCK_UNIT, false, NULL), 1, 20 * MIB));
     for (unsigned i = 0; i < MANY; i++) ck_assert(large_resize(pagemap_find(at[i]), at[i], MIB));
     ck_assert_uint_le(arena_held().now, before + 4 * MANY * MIB + 4 * MIB);
+    for (unsigned i = 0; i < MANY; i++) large_free(pagemap_find(at[i]), at[i]);
+    options.purge_ms = purge_ms;
+}
+
+/* What is behind an object in its last slot, and in gaps that the next large object does not fit into, is not
+ * held. */
+TEST(what_is_shrunk_one_by_one_holds_little)
+{
+    enum { MANY = 200, BIG = 9000000, SMALL = 70000 };
+    char *at[MANY];
+    unsigned purge_ms = options.purge_ms;
+    options.purge_ms = 1000000; /* no purge by time */
+    size_t before = resident();
+    needs(before != 0, "no /proc/self/statm");
+    for (unsigned i = 0; i < MANY; i++) {
+        ck_assert_ptr_nonnull(at[i] = memset(large_alloc(BIG, BLOCK_UNIT, false, NULL), 1, BIG));
+        ck_assert(large_resize(pagemap_find(at[i]), at[i], SMALL));
+    }
+    size_t after = resident();
+    ck_assert_uint_le(after, before + MANY * SMALL / 4 * 5 + BIG);
     for (unsigned i = 0; i < MANY; i++) large_free(pagemap_find(at[i]), at[i]);
     options.purge_ms = purge_ms;
 }
