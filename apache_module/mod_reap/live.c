@@ -77,12 +77,12 @@ static void describe(struct board_request *to, const struct live *live, apr_time
     cut(to->limit, !live->is_ended ? "" : live->denied ? "denied" : "closed", sizeof to->limit);
 }
 
-/* What the child is resident with, as of some milliseconds ago, since most requests take less. */
+/* What the child is resident with, as of a quarter of a second ago at most, since most requests take less. */
 static void note_resident(struct board_request *request)
 {
     static apr_time_t asked;
     static uint64_t rss, peak;
-    if (request->time - __atomic_load_n(&asked, __ATOMIC_RELAXED) > 10000) {
+    if (request->time - __atomic_load_n(&asked, __ATOMIC_RELAXED) > APR_USEC_PER_SEC / 4) {
         __atomic_store_n(&asked, request->time, __ATOMIC_RELAXED);
         __atomic_store_n(&rss, (uint64_t)process_resident(getpid()), __ATOMIC_RELAXED);
         __atomic_store_n(&peak, (uint64_t)process_own_peak(), __ATOMIC_RELAXED);

@@ -17,7 +17,7 @@ static int open_of(pid_t pid, const char *name)
 {
     char path[64];
     if (pid == getpid()) /* by this name a process may read its own, whoever it has become */
-        snprintf(path, sizeof path, "/proc/self/%s", name);
+        strcpy(stpcpy(path, "/proc/self/"), name);
     else
         snprintf(path, sizeof path, "/proc/%ld/%s", (long)pid, name);
     return open(path, O_RDONLY | O_CLOEXEC);

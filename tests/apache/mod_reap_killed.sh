@@ -69,6 +69,7 @@ run_filled() {
 # Nothing says which of them it was: the same growth in all, in no pool.
 run_tie() {
     start tie
+    : >"$tmp/large"
     curl -sN -o "$tmp/large" "http://127.0.0.1:$httpd_port/runaway?leak=900&begin&stay=100000" &
     within 60 has 1 "$tmp/large" begun
     kill -KILL $(for pid in $(httpd_children); do echo "$(cut -d ' ' -f 2 "/proc/$pid/statm") $pid"; done | sort -n | tail -n 1 | cut -d ' ' -f 2)
@@ -91,9 +92,6 @@ run_victim() {
     reap_prepare "$tmp/victim" "$mpm" "ReapStatus On"
     few >>"$dir/httpd.conf"
     httpd_start "$dir" "$reaps"
-    ask '/runaway?quiet=100&n=1'
-    again="http://127.0.0.1:$httpd_port/runaway?quiet=300&n=2" # of another host, and by the same child
-    ask '/runaway?quiet=300&n=2' -H 'Host: one.test' "$again" --next -s -o "$tmp/other" -H 'Host: other.test'
     touch "$dir/htdocs/stay"
     ask '/reap-status?json'
     ask '/runaway?quiet=64&begin&stay=20000&victim' &
@@ -109,6 +107,9 @@ run_victim() {
     wait "$asked" "$other"
     expect 1 "$(logged "child $victim ended in the midst of [12] requests, signal 9, .*; of them stands out GET /runaway\\?quiet=64&begin&stay=20000&victim from 127.0.0.1" 1)" 'the line'
     ask '/reap-status?auto' --retry 5 --retry-connrefused
+    ask '/runaway?quiet=100&n=1'
+    again="http://127.0.0.1:$httpd_port/runaway?quiet=300&n=2" # of another host, and by the same child
+    ask '/runaway?quiet=300&n=2' -H 'Host: one.test' "$again" --next -s -o "$tmp/other" -H 'Host: other.test'
     fresh_look
     expect 1 "$(sed -n 's/^ReapChildrenKilled: //p' "$tmp/auto")" ReapChildrenKilled
     ask '/reap-status?json'
