@@ -38,7 +38,7 @@ struct board_request {
      * child was resident with then, and at most until then. */
     uint64_t sampled, rss, peak;
     char method[16], uri[200], host[64], client[46];
-    char limit[8]; /* of one beyond a limit: "denied", "closed"; "" */
+    bool is_denied, is_closed; /* for a limit */
 };
 enum { BOARD_LARGEST = 50 };
 

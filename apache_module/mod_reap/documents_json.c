@@ -284,7 +284,10 @@ static void add_largest(struct text *text)
         text_json_field(text, "uri", largest[i].uri);
         text_json_field(text, "host", largest[i].host);
         text_json_field(text, "client", largest[i].client);
-        text_json_field(text, "limit", *largest[i].limit ? largest[i].limit : NULL);
+        text_json_field(text, "limit",
+                        largest[i].is_denied   ? "denied"
+                        : largest[i].is_closed ? "closed"
+                                               : NULL);
         text_puts(text, "}");
     }
     text_puts(text, "]");

@@ -74,7 +74,8 @@ static void describe(struct board_request *to, const struct live *live, apr_time
     cut(to->uri, live->uri, sizeof to->uri);
     cut(to->host, live->host, sizeof to->host);
     cut(to->client, live->client, sizeof to->client);
-    cut(to->limit, !live->is_ended ? "" : live->denied ? "denied" : "closed", sizeof to->limit);
+    to->is_denied = live->denied != 0;
+    to->is_closed = live->is_ended && !live->denied;
 }
 
 /* What the child is resident with, as of a quarter of a second ago at most, since most requests take less. */
@@ -235,9 +236,10 @@ static bool is_noted(const struct live *live, size_t bytes, apr_time_t now)
         size_t bytes;
         apr_time_t until;
     } noted[256], *known;
-    apr_ssize_t uri = (apr_ssize_t)strcspn(live->uri, "?"), host = APR_HASH_KEY_STRING, method = host;
-    unsigned hash = apr_hashfunc_default(live->uri, &uri) + 3 * apr_hashfunc_default(live->host, &host) +
+    apr_ssize_t host = APR_HASH_KEY_STRING, method = host;
+    unsigned hash = 3 * apr_hashfunc_default(live->host, &host) +
                     5 * apr_hashfunc_default(live->method, &method) + live->is_ended;
+    for (const char *c = live->uri; *c && *c != '?'; c++) hash = 33 * hash + (unsigned char)*c;
     known = &noted[hash % 256];
     bool is_known = __atomic_load_n(&known->hash, __ATOMIC_RELAXED) == hash &&
                     __atomic_load_n(&known->bytes, __ATOMIC_RELAXED) >= bytes &&

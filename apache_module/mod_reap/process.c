@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -30,8 +29,10 @@ int64_t process_resident(pid_t pid)
     if (file < 0) return -1;
     ssize_t n = read(file, text, sizeof text - 1);
     const char *pages = n > 0 ? strchr(text, ' ') : NULL; /* the second field */
+    int64_t number = 0;
     close(file);
-    return pages ? (int64_t)atol(pages) * sysconf(_SC_PAGESIZE) : -1;
+    while (pages && *++pages >= '0' && *pages <= '9') number = 10 * number + (*pages - '0');
+    return pages ? number * getpagesize() : -1;
 }
 
 int64_t process_own_peak(void)
