@@ -316,12 +316,13 @@ static NOINLINE void hand_over_cached(struct reap *reap)
     if (cached) reap_depot_keep(cached);
 }
 
-/* Keeps a dead reap: as its parent's cached child, if there is none and the size is today's, or for whoever
- * needs one next. */
+/* Keeps a dead reap: as its parent's cached child, if there is none, and it is small and of today's size, or
+ * for whoever needs one next. */
 static ALWAYS_INLINE void keep(struct reap *parent, struct reap *reap)
 {
     bool is_kept = false;
-    if (!parent->below.cached && reap_first_chunk(reap)->size == reap_child_size(parent)) {
+    size_t size = reap_first_chunk(reap)->size;
+    if (!parent->below.cached && size == REAP_SMALL_SIZE && size == reap_child_size(parent)) {
         reap_tree_lock(&parent->below);
         is_kept = reap_tree_keep(&parent->below, reap);
         reap_tree_unlock(&parent->below);
@@ -371,7 +372,7 @@ static ALWAYS_INLINE bool end_bumped(struct reap_list *list, struct reap *parent
         }
         reap_region_learn(reap);
     }
-    bool may_stay = !any_vote || size == reap_child_size(parent);
+    bool may_stay = !parent || (size == REAP_SMALL_SIZE && (!any_vote || size == reap_child_size(parent)));
     *handle = NULL;
     reap_tree_unlink(list, reap);
     reap_region_restart(reap, size);

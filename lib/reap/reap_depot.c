@@ -19,7 +19,9 @@ static SPARSE_LIVE_END struct depot {
         uint8_t numbers[REAP_STEPS];
         uint32_t any; /* 0: it is empty */
     };
-    uint8_t least[REAP_STEPS]; /* the least number since the last look */
+    uint8_t least[REAP_STEPS];              /* the least number since the last look */
+    uint8_t was_hot[REAP_STEPS];            /* the hot one was taken since the last look */
+    _Atomic(struct reap *) hot[REAP_STEPS]; /* the one kept last, if none was: without a lock */
     struct reap *dead[REAP_STEPS][PLACES];
 } depots[ROOT_LISTS];
 static_assert(sizeof depots % 4096 == 0, "its end lies within a page where sparse.ld wants it");
@@ -52,6 +54,29 @@ static inline void set_number(struct depot *depot, unsigned step, unsigned numbe
 static inline struct depot *own_depot(void) { return depot_of(reap_kept_root - 1U); }
 static inline struct depot *next_depot(void) { return depot_of(reap_kept_root % ROOT_LISTS); }
 
+static ALWAYS_INLINE struct reap *take_hot(struct depot *depot, unsigned step)
+{
+    struct reap *reap = atomic_load_explicit(&depot->hot[step], memory_order_relaxed);
+    if (!reap) return NULL;
+    if (__libc_single_threaded)
+        atomic_store_explicit(&depot->hot[step], NULL, memory_order_relaxed);
+    else
+        reap = atomic_exchange_explicit(&depot->hot[step], NULL, memory_order_acquire);
+    __atomic_store_n(&depot->was_hot[step], 1, __ATOMIC_RELAXED);
+    return reap;
+}
+
+static ALWAYS_INLINE bool put_hot(struct depot *depot, unsigned step, struct reap *reap)
+{
+    struct reap *none = atomic_load_explicit(&depot->hot[step], memory_order_relaxed);
+    if (none || step == 0) return false;
+    if (!__libc_single_threaded)
+        return atomic_compare_exchange_strong_explicit(&depot->hot[step], &none, reap, memory_order_release,
+                                                       memory_order_relaxed);
+    atomic_store_explicit(&depot->hot[step], reap, memory_order_relaxed);
+    return true;
+}
+
 /* A fork between these stores of another thread loses a dead reap in the child, and no more. */
 static ALWAYS_INLINE struct reap *take_dead(struct depot *depot, unsigned step)
 {
@@ -82,11 +107,17 @@ static NOINLINE struct reap *take_of_others(unsigned step)
     return reap;
 }
 
-struct reap *reap_depot_take(unsigned step)
+static NOINLINE struct reap *take_cold(unsigned step)
 {
     struct reap *reap = reap_kept_root ? take_dead(own_depot(), step) : NULL;
     if (!reap) reap = take_of_others(step);
     return reap ? reap_region_renew(reap, reap_size_of_step(step)) : NULL;
+}
+
+struct reap *reap_depot_take(unsigned step)
+{
+    struct reap *reap = LIKELY(reap_kept_root) ? take_hot(own_depot(), step) : NULL;
+    return LIKELY(reap != NULL) ? reap : take_cold(step);
 }
 
 static inline void note_full(const struct depot *depot, unsigned step)
@@ -111,17 +142,25 @@ static bool put_dead(struct depot *depot, unsigned step, struct reap *reap)
     return has_room;
 }
 
-void reap_depot_keep(struct reap *reap)
+static NOINLINE void keep_cold(struct reap *reap, unsigned step)
 {
-    struct reap_chunk *first = reap_first_chunk(reap);
-    unsigned log = (unsigned)__builtin_ctzl(first->size),
-             step = first->size == REAP_SMALL_SIZE ? 0 : log - 12;
-    ASSERT(first->tag == 0 && first->size == reap_size_of_step(step));
     if (UNLIKELY(atomic_load_explicit(&looked_at, memory_order_relaxed) != arena_purged_at()))
         reap_depot_give_idle();
     if (!reap_kept_root) reap_kept_root = (uint8_t)(heap_path_id() % ROOT_LISTS + 1);
     if (LIKELY(put_dead(own_depot(), step, reap)) || put_dead(next_depot(), step, reap)) return;
-    reap_chunk_give_back(first);
+    reap_chunk_give_back(reap_first_chunk(reap));
+}
+
+void reap_depot_keep(struct reap *reap)
+{
+    size_t size = reap_first_chunk(reap)->size;
+    unsigned step = size == REAP_SMALL_SIZE ? 0 : (unsigned)__builtin_ctzl(size) - 12;
+    ASSERT(reap_first_chunk(reap)->tag == 0 && size == reap_size_of_step(step));
+    bool is_looked_at = atomic_load_explicit(&looked_at, memory_order_relaxed) == arena_purged_at();
+    if (LIKELY(is_looked_at && reap_kept_root && put_hot(own_depot(), step, reap)))
+        arena_tell_purger();
+    else
+        keep_cold(reap, step);
 }
 
 /* --- giving back ----------------------------------------------------------------------------- */
@@ -137,10 +176,19 @@ static size_t give_some(struct depot *depot, unsigned step, unsigned most)
     return bytes;
 }
 
+static size_t give_hot(struct depot *depot, unsigned step)
+{
+    struct reap *reap = take_hot(depot, step);
+    if (!reap) return 0;
+    reap_chunk_give_back(reap_first_chunk(reap));
+    return reap_size_of_step(step);
+}
+
 static size_t empty_depot(struct depot *depot)
 {
     size_t bytes = 0;
-    for (unsigned step = 0; step < REAP_STEPS; step++) bytes += give_some(depot, step, room(step));
+    for (unsigned step = 0; step < REAP_STEPS; step++)
+        bytes += give_hot(depot, step) + give_some(depot, step, room(step));
     return bytes;
 }
 
@@ -173,15 +221,18 @@ void reap_depot_give_idle(void)
 {
     atomic_store_explicit(&looked_at, arena_purged_at(), memory_order_relaxed);
     for (unsigned i = 0; i < ROOT_LISTS; i++)
-        for (unsigned step = 0; is_stocked(&depots[i]) && step < REAP_STEPS; step++)
-            give_some(&depots[i], step, look(&depots[i], step));
+        for (unsigned step = 0; step < REAP_STEPS; step++) {
+            if (is_stocked(&depots[i])) give_some(&depots[i], step, look(&depots[i], step));
+            if (!__atomic_exchange_n(&depots[i].was_hot[step], 0, __ATOMIC_RELAXED))
+                give_hot(&depots[i], step);
+        }
 }
 
 size_t reap_depot_bytes(void)
 {
     size_t bytes = 0;
     for (unsigned i = 0; i < ROOT_LISTS; i++)
-        for (unsigned step = 0; is_stocked(&depots[i]) && step < REAP_STEPS; step++)
-            bytes += number_in(&depots[i], step) * reap_size_of_step(step);
+        for (unsigned step = 0; step < REAP_STEPS; step++)
+            bytes += (number_in(&depots[i], step) + !!depots[i].hot[step]) * reap_size_of_step(step);
     return bytes;
 }
