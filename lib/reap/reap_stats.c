@@ -39,13 +39,24 @@ static bool is_spare(const struct reap_chunk *chunk)
     return chunk && chunk_is_readable(chunk, sizeof *chunk) && chunk->kind == REAP_SPARE;
 }
 
-/* The bytes that a reap holds: with its cached child, which other threads may set or take at any time. */
+/* The bytes of a reap's cached child, which other threads may set or take at any time, and give back then. */
+static size_t cached_by(const struct reap *reap)
+{
+    struct reap_list *list = (struct reap_list *)(uintptr_t)&reap->below;
+    if (!atomic_load_explicit(&list->cached, memory_order_relaxed)) return 0;
+    reap_tree_lock_below(list);
+    const struct reap *cached = atomic_load_explicit(&list->cached, memory_order_relaxed);
+    size_t bytes = cached ? reap_first_chunk(cached)->size : 0;
+    reap_tree_unlock_below(list);
+    return bytes;
+}
+
+/* The bytes that a reap holds. */
 static size_t held_by(const struct reap *reap)
 {
     size_t bytes = __atomic_load_n(&reap->held, __ATOMIC_RELAXED);
     if (UNLIKELY(reap_is_shared(reap))) bytes += reap_shared_held_in_parts(reap);
-    bool keeps = atomic_load_explicit(&reap->below.cached, memory_order_relaxed) != NULL;
-    return bytes + (keeps ? reap_child_size(reap) : 0);
+    return bytes + cached_by(reap);
 }
 
 /* At least `held`. The peaks of a shared reap's parts need not be of one time: their sum is a bound. */

@@ -64,6 +64,27 @@ TEST(stats_add_up, .modes = ORDINARY)
     ck_assert_uint_eq(reapPeakBytes(&reap), held);
 }
 
+/* The child that a parent keeps counts with its own bytes, though the next one would have others. */
+TEST(a_cached_child_has_its_size, .modes = ORDINARY)
+{
+    enum { CHILDREN = 12 };
+    const struct reap_list *list = &((const struct reap *)reap)->below;
+    void *children[CHILDREN];
+    needs(!apart_on, "all objects are watched");
+    for (int round = 0; round < 12; round++) {
+        for (int i = 0; i < CHILDREN; i++) {
+            reapCreate(&children[i], &reap);
+            for (int k = 0; k < (round < 6 ? 40 : 1); k++) reapMalloc(&children[i], 400);
+        }
+        for (int i = 0; i < CHILDREN; i++) {
+            reapDestroy(&children[i]);
+            size_t cached = list->cached ? reap_first_chunk(list->cached)->size : 0;
+            ck_assert_uint_eq(stats().chunk_bytes, 8192 + cached);
+            if (i == CHILDREN - 1) ck_assert_uint_eq(reapHeldBytes(&reap), 8192 + cached);
+        }
+    }
+}
+
 TEST(the_report_is_a_tree, .modes = ORDINARY)
 {
     char *text = NULL;
