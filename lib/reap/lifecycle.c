@@ -587,15 +587,16 @@ int reapAdopt(void **handle, void **parent_handle)
             reap = reap_hold(handle, "reapAdopt");
         check_going(reap, "reapAdopt");
         struct reap_face *held = NULL;
+        bool changes = reap_quota_adopt_changes(reap, parent);
+        if (changes && !reap_shared_hold_below(reap, &held)) continue;
+        if (changes) reap_alloc_take_remote_below(reap);
         reap_tree_adopt_begin();
         bool cycle = parent && reap_tree_is_below(parent, reap);
-        bool changes = !cycle && reap_quota_adopt_changes(reap, parent);
-        bool busy = changes && !reap_shared_hold_below(reap, &held);
-        bool done = !cycle && !busy && (!changes || reap_quota_adopt(reap, parent));
-        reap_shared_let_go_below(held);
+        bool done = !cycle && (!changes || reap_quota_adopt(reap, parent));
         if (done) reap_tree_adopt(reap, parent);
         reap_tree_adopt_end();
+        reap_shared_let_go_below(held);
         if (cycle) errno = EINVAL;
-        if (!busy) return done ? 0 : -1;
+        return done ? 0 : -1;
     }
 }

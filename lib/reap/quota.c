@@ -29,7 +29,7 @@ static bool refuse(void)
 /* One of the two accounts of a limiter. */
 static _Atomic(size_t) *account(struct reap *limiter, bool slack)
 {
-    ASSERT(limiter->flags & REAP_LIMITED && reap_share(limiter)->bytes != 0);
+    ASSERT(reap_share(limiter)->bytes != 0);
     return slack ? &reap_share(limiter)->slack : &reap_share(limiter)->left;
 }
 
@@ -56,10 +56,71 @@ static struct reap *draw_on(struct reap *first, const struct reap *last, bool sl
     return NULL;
 }
 
+/* --- what other threads have freed ----------------------------------------------------------- */
+
+static _Atomic(bool) were_pending; /* without any such object no limit looks */
+
+static size_t claimed(uint64_t pending) { return pending >> 32; }
+
+bool reap_quota_count(struct reap *reap, size_t bytes)
+{
+    _Atomic(uint64_t) *pending = &reap_share(reap)->pending;
+    uint64_t was = *pending, units = bytes / REAP_UNIT;
+    do
+        if (units + (uint32_t)was + claimed(was) > UINT32_MAX) return false;
+    while (!atomic_compare_exchange_weak(pending, &was, was + units));
+    if (!were_pending) were_pending = true;
+    return true;
+}
+
+size_t reap_quota_settle(struct reap *reap, size_t bytes)
+{
+    struct reap_share *share = reap_share(reap);
+    if (!(reap->flags & REAP_LIMITED)) return 0;
+    size_t drawn = share->drawn, units = bytes / REAP_UNIT, had, rest;
+    uint64_t was = share->pending;
+    do {
+        had = claimed(was) < units ? claimed(was) : units;
+        rest = (uint32_t)was < units - had ? (uint32_t)was : units - had;
+        share->drawn = drawn - had * REAP_UNIT; /* first: see retire_share */
+    } while (!atomic_compare_exchange_weak(&share->pending, &was, was - ((uint64_t)had << 32) - rest));
+    return had * REAP_UNIT;
+}
+
+/* Claims the pending objects of a reap. */
+static bool claim_pending(struct reap *reap, unsigned depth, void *is_any)
+{
+    if (!(__atomic_load_n(&reap->flags, __ATOMIC_ACQUIRE) & REAP_LIMITED)) return true;
+    uint64_t was = reap_share(reap)->pending;
+    do
+        if (!(uint32_t)was) return true;
+    while (!atomic_compare_exchange_weak(&reap_share(reap)->pending, &was, (was << 32) + (was >> 32 << 32)));
+    undraw_from(reap_share(reap)->limiter, NULL, false, (uint32_t)was * (size_t)REAP_UNIT);
+    *(bool *)is_any = true;
+    return (void)depth, true;
+}
+
+/* As draw_on, but before it gives up it claims what is pending below the limiter that has too little. */
+static struct reap *draw_claiming(struct reap *first, const struct reap *last, size_t bytes, bool is_adopting)
+{
+    struct reap *met = draw_on(first, last, false, bytes);
+    if (!met || !were_pending) return met;
+    if (!is_adopting) reap_tree_adopt_begin();
+    for (bool is_any = true; met && is_any; met = draw_on(first, last, false, bytes)) {
+        is_any = false;
+        claim_pending(met, 0, &is_any);
+        reap_tree_lock(&met->below);
+        reap_tree_walk(&met->below, claim_pending, &is_any);
+        reap_tree_unlock(&met->below);
+    }
+    if (!is_adopting) reap_tree_adopt_end();
+    return met;
+}
+
 bool reap_quota_draw(struct reap *reap, size_t bytes)
 {
     ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0);
-    return !draw_on(reap_share(reap)->limiter, NULL, false, bytes) || refuse();
+    return !draw_claiming(reap_share(reap)->limiter, NULL, bytes, false) || refuse();
 }
 
 void reap_quota_undraw(struct reap *reap, size_t bytes)
@@ -86,7 +147,7 @@ void reap_quota_suspend(struct reap *reap)
     struct reap_share *share = reap_share(reap);
     ASSERT(reap->flags & REAP_LIMITED);
     ASSERT(!share->from || (size_t)(reap->bump - share->from) <= share->room);
-    if (share->from) share->room -= (size_t)(reap->bump - share->from);
+    if (share->from) share->room -= (uint32_t)(reap->bump - share->from);
     share->from = NULL;
     reap_choose_mode(reap);
 }
@@ -109,21 +170,21 @@ static void take_extra(struct reap_share *share)
         if (part < extra) extra = part;
     }
     extra = whole_units(extra);
-    if (extra && !draw_on(share->limiter, NULL, true, extra)) share->extra = extra;
+    if (extra && !draw_on(share->limiter, NULL, true, extra)) share->extra = (uint32_t)extra;
 }
 
-/* Makes room for bytes, and for half of the extra more if the limiters have it. Returns NULL, or the limiter
- * that had too little. */
-static struct reap *draw_room(struct reap_share *share, size_t bytes)
+/* Takes bytes of the room, after a draw if need be: also of half of the extra more, if the limiters have it.
+ * Returns NULL, or the limiter that had too little. */
+static struct reap *take_room(struct reap_share *share, size_t bytes)
 {
-    if (share->room >= bytes) return NULL;
-    if (!share->extra) take_extra(share);
-    size_t missing = bytes - share->room, more = missing + whole_units(share->extra / 2);
+    if (share->room < bytes && !share->extra) take_extra(share);
+    size_t missing = share->room < bytes ? bytes - share->room : 0;
+    size_t more = missing ? missing + whole_units(share->extra / 2) : 0;
     struct reap *met = draw_on(share->limiter, NULL, false, more);
-    if (met) met = draw_on(share->limiter, NULL, false, more = missing);
+    if (met) met = draw_claiming(share->limiter, NULL, more = missing, false);
     if (met) return met;
     share->drawn += more;
-    share->room += more;
+    share->room = (uint32_t)(share->room + more - bytes);
     return NULL;
 }
 
@@ -152,12 +213,10 @@ void reap_quota_give_room(struct reap *reap)
 void reap_quota_give(struct reap *reap, size_t bytes)
 {
     struct reap_share *share = reap_share(reap);
-    ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !share->from);
-    share->room += bytes;
-    ASSERT(share->room <= share->drawn);
-    if (share->room <= share->extra) return;
-    size_t surplus = share->room - whole_units(share->extra / 2);
-    share->room -= surplus;
+    size_t room = share->room + bytes, keep = whole_units(share->extra / 2), surplus = room - keep;
+    ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !share->from && room <= share->drawn);
+    share->room = (uint32_t)(room <= share->extra ? room : keep);
+    if (room <= share->extra) return;
     share->drawn -= surplus;
     atomic_signal_fence(memory_order_release);
     undraw_from(share->limiter, NULL, false, surplus);
@@ -214,19 +273,16 @@ static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, c
  * and is tried again when the thread has taken the reap (shared_use.h). */
 static NOINLINE bool take_more(struct reap *reap, size_t bytes, size_t asked, const void *object)
 {
-    struct reap_share *share = reap_share(reap);
-    struct reap *met = draw_room(share, bytes);
+    struct reap *met = take_room(reap_share(reap), bytes);
     if (met && reap_is_part(reap) && !reap_shared_is_taken(reap)) return false;
     if (met) {
         reap_quota_resume(reap);
         bool is_called = notify(reap, met, asked, object);
         if (!(reap->flags & REAP_LIMITED)) return true;
         reap_quota_suspend(reap);
-        if (is_called) met = draw_room(share, bytes);
+        if (is_called) met = take_room(reap_share(reap), bytes);
     }
-    if (met) return refuse();
-    share->room -= bytes;
-    return true;
+    return !met || refuse();
 }
 
 bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object)
@@ -234,7 +290,7 @@ bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *
     struct reap_share *share = reap_share(reap);
     ASSERT(reap->flags & REAP_LIMITED && bytes % REAP_UNIT == 0 && !share->from);
     if (UNLIKELY(share->room < bytes)) return take_more(reap, bytes, asked, object);
-    share->room -= bytes;
+    share->room -= (uint32_t)bytes;
     return true;
 }
 
@@ -251,64 +307,85 @@ static struct reap *limiter_above(const struct reap *reap)
     return reap_quota_of(reap) ? reap_share(reap)->above : first_limiter(reap);
 }
 
-/* Gives a reap a share, with nothing drawn yet. */
-static void join_limiter(struct reap *reap, struct reap *limiter)
+/* Gives a reap a share, with so many bytes drawn. The flag comes last: at every moment (a fork) a limited
+ * reap has a share, and each of its limiters has accounts. */
+static void join_limiter(struct reap *reap, struct reap *limiter, struct reap *above, size_t drawn)
 {
     struct reap_share *share = reap_share(reap);
     ASSERT(!(reap->flags & REAP_LIMITED));
     share->limiter = limiter;
-    share->above = NULL;
+    share->above = above;
     share->from = NULL;
-    share->drawn = share->room = share->extra = share->bytes = 0;
+    share->drawn = drawn;
+    share->room = share->extra = 0;
+    atomic_init(&share->pending, 0);
+    if (limiter != reap) share->bytes = 0;
     if (!(reap->flags & REAP_ON_LIMIT)) share->fn = NULL;
-    reap->flags |= REAP_LIMITED;
+    __atomic_store_n(&reap->flags, reap->flags | REAP_LIMITED, __ATOMIC_RELEASE); /* for reap_quota_count */
 }
 
 void reap_quota_begin(struct reap *reap, const struct reap *parent)
 {
     ASSERT(parent->flags & REAP_LIMITED && reap_share(parent)->limiter);
-    join_limiter(reap, reap_share(parent)->limiter);
+    join_limiter(reap, reap_share(parent)->limiter, NULL, 0);
     reap_quota_resume(reap);
 }
 
-/* Sets the accounts of a limiter when the reaps below it have drawn `bytes` in all, and no room or extra. */
-static void set_accounts(struct reap *limiter, size_t bytes)
+/* Sets the accounts of a limiter with a limit of so many bytes when the reaps below it have drawn `drawn` in
+ * all, and no room or extra. */
+static void set_accounts(struct reap *limiter, size_t bytes, size_t drawn)
 {
     struct reap_share *share = reap_share(limiter);
-    ASSERT(whole_units(share->bytes) >= bytes);
-    atomic_store_explicit(&share->left, whole_units(share->bytes) - bytes, memory_order_relaxed);
-    atomic_store_explicit(&share->slack, whole_units(share->bytes / SLACK_SHARE), memory_order_relaxed);
+    ASSERT(whole_units(bytes) >= drawn);
+    share->bytes = bytes;
+    atomic_store_explicit(&share->left, whole_units(bytes) - drawn, memory_order_relaxed);
+    atomic_store_explicit(&share->slack, whole_units(bytes / SLACK_SHARE), memory_order_relaxed);
+}
+
+/* Forgets the pending objects of a reap that ends: what was claimed is drawn no more. (A fork in between
+ * loses the bytes.) */
+static NOINLINE void forget_pending(struct reap_share *share)
+{
+    size_t had = claimed(atomic_fetch_and(&share->pending, -(UINT64_C(1) << 32))) * REAP_UNIT;
+    share->drawn = share->drawn > had ? share->drawn - had : 0;
+    atomic_signal_fence(memory_order_release);
+    share->pending = 0;
 }
 
 /* In the child of a fork some threads are missing, perhaps amid a draw. So an empty limiter sets its accounts
  * anew there. */
 void reap_quota_end(struct reap *reap)
 {
-    ASSERT(reap->flags & REAP_LIMITED && reap_share(reap)->limiter);
+    struct reap_share *share = reap_share(reap);
+    ASSERT(reap->flags & REAP_LIMITED && share->limiter);
     reap_chunk_adopt(reap);
-    retire_share(reap_share(reap), reap_share(reap)->drawn);
-    if (process_generation > 1 && reap_share(reap)->bytes && !reap->below.first) set_accounts(reap, 0);
+    if (UNLIKELY(atomic_load_explicit(&share->pending, memory_order_relaxed) != 0)) forget_pending(share);
+    retire_share(share, share->drawn);
+    if (process_generation > 1 && share->bytes && !reap->below.first) set_accounts(reap, share->bytes, 0);
     reap_choose_mode(reap);
     reap_quota_resume(reap);
 }
 
-/* Gives back the rooms and extras of all reaps of a held tree. Returns the live bytes of the tree. */
+/* Gives back the rooms and extras of all reaps of a held tree. Returns the live bytes of the tree, without
+ * the pending ones. */
 static size_t squeeze(struct reap *top)
 {
     size_t live = 0;
+    bool is_any = false;
     for (struct reap *reap = top; reap; reap = reap_part_after(top, reap)) {
         reap_chunk_adopt(reap);
         reap_quota_give_room(reap);
+        claim_pending(reap, 0, &is_any);
         live += reap_chunk_live_bytes(reap);
+        if (reap->flags & REAP_LIMITED) live -= claimed(reap_share(reap)->pending) * REAP_UNIT;
     }
     return live;
 }
 
 /* Gives a reap with objects a share. */
-static void join_with_objects(struct reap *reap, struct reap *limiter)
+static void join_with_objects(struct reap *reap, struct reap *limiter, struct reap *above)
 {
-    join_limiter(reap, limiter);
-    reap_share(reap)->drawn = reap_chunk_live_bytes(reap);
+    join_limiter(reap, limiter, above, reap_chunk_live_bytes(reap));
     reap_hide_tables(reap);
     reap_choose_mode(reap);
     reap_quota_resume(reap);
@@ -321,33 +398,41 @@ static void leave_limiter(struct reap *reap)
     reap_show_tables(reap);
 }
 
+static void change_limiter(struct reap *reap, struct reap *limiter, struct reap *above)
+{
+    if (limiter == reap) reap_share(reap)->above = above;
+    atomic_signal_fence(memory_order_release); /* a fork finds a whole way up */
+    reap_share(reap)->limiter = limiter;
+    if (limiter != reap) reap_share(reap)->above = NULL;
+}
+
 /* Tells the reaps of a held and squeezed tree their limiters anew, parents before their children: a reap with
- * a limit is its own, and others have their parent's. The top's is given. */
-static void settle_tree(struct reap *top, struct reap *above)
+ * a limit is its own, and others have their parent's. The top's are given. */
+static void settle_tree(struct reap *top, struct reap *limiter, struct reap *above)
 {
     for (struct reap *reap = top; reap; reap = reap_part_after(top, reap)) {
         if (reap != top) above = first_limiter(reap->parent);
-        struct reap *limiter = reap_quota_of(reap) ? reap : above;
+        if (reap != top) limiter = reap_quota_of(reap) ? reap : above;
         bool is_limited = reap->flags & REAP_LIMITED;
-        if (limiter && !is_limited) join_with_objects(reap, limiter);
-        if (!limiter && is_limited) leave_limiter(reap);
-        reap_share(reap)->limiter = limiter;
-        reap_share(reap)->above = limiter == reap ? above : NULL;
+        if (limiter && is_limited)
+            change_limiter(reap, limiter, above);
+        else if (limiter)
+            join_with_objects(reap, limiter, limiter == reap ? above : NULL);
+        else if (is_limited)
+            leave_limiter(reap);
     }
 }
 
 bool reap_quota_set(struct reap *reap, size_t bytes)
 {
     ASSERT_SOUND(reap);
-    bool is_limited = reap->flags & REAP_LIMITED;
-    if (!bytes && !is_limited) return true;
+    if (!bytes && !(reap->flags & REAP_LIMITED)) return true;
     size_t live = squeeze(reap);
     if (bytes && live > whole_units(bytes)) return refuse();
     struct reap *above = limiter_above(reap);
-    if (!is_limited) join_with_objects(reap, reap);
-    reap_share(reap)->bytes = bytes;
-    settle_tree(reap, above);
-    if (bytes) set_accounts(reap, live);
+    if (bytes) set_accounts(reap, bytes, live);
+    settle_tree(reap, bytes ? reap : above, above);
+    if (!bytes) reap_share(reap)->bytes = 0; /* when no reap draws here any more */
     return true;
 }
 
@@ -367,7 +452,7 @@ static struct reap *common(struct reap *limiter, struct reap *other)
 static struct reap *draw_passing(const struct reap *from, const struct reap *to, size_t bytes)
 {
     struct reap *first = first_limiter(to);
-    return draw_on(first, common(first, first_limiter(from)), false, bytes);
+    return draw_claiming(first, common(first, first_limiter(from)), bytes, false);
 }
 
 bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, size_t bytes)
@@ -403,8 +488,8 @@ bool reap_quota_adopt(struct reap *top, const struct reap *parent)
 {
     struct reap *from = limiter_above(top), *to = first_limiter(parent), *shared = common(to, from);
     size_t live = squeeze(top);
-    if (draw_on(to, shared, false, live)) return refuse();
-    undraw_from(from, shared, false, live);
-    settle_tree(top, to);
+    if (draw_claiming(to, shared, live, true)) return refuse();
+    settle_tree(top, reap_quota_of(top) ? top : to, to);
+    undraw_from(from, shared, false, live); /* last: see retire_share */
     return true;
 }

@@ -17,18 +17,26 @@
  *     extra     the most room that a reap may have. A reap draws it too, on an account of its own (`slack`)
  *               that begins with a sixteenth of the limit. So all rooms below a limit together are at most
  *               a sixteenth of it, and a limit refuses no object before fifteen sixteenths of it live
+ *     pending   the bytes of objects that other threads have freed, and the reap has yet to look at. The
+ *               free counts them before it puts the object on the list, and touches no limiter. Before a
+ *               limit refuses, it claims all that are pending below it: the thread walks the tree, under
+ *               the locks of its lists, and gives the bytes back in the place of the reap, which then
+ *               lowers `drawn` alone when it frees those objects. One word has both numbers
  *
  * Invariants (reap_is_valid checks them)
  *     - drawn = live bytes + room, and room <= extra, after each call
- *     - left + the sum of drawn over all reaps below = the limit, in whole units
+ *     - left + the sum of drawn less claimed over all reaps below = the limit, in whole units
+ *     - pending and claimed bytes are live ones; a claim moves the bytes from one to the other at once
  *     - slack + the sum of extra over all reaps below = a sixteenth of the limit
  *
  * Frees and gaps count too. So on a limited reap all calls but bumping take the slow paths, between
  * limit_suspend and limit_resume, and the code in between knows nothing of limits. Records do not count.
  *
  * Threads: the reap's own; left and slack of its limiters are atomic. A thread that sets a limit must be the
- * only one in that reap and below it. A reap draws upwards, by one atomic step for each limiter, without a
- * lock.
+ * only one in that reap and below it; free() may come meanwhile. A reap draws upwards, by one atomic step for
+ * each limiter, without a lock. Claims, new limits and adopting exclude each other by the lock of adopters:
+ * so a reap in a locked list is alive, and so is its way up. At each moment a fork may lose bytes, and never
+ * has any twice: a share is lowered before an account is raised.
  */
 #ifndef QUOTA_H
 #define QUOTA_H
@@ -109,6 +117,13 @@ void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes);
 void reap_quota_gone(struct reap *reap);
 
 /* --- from other threads ---------------------------------------------------------------------- */
+
+/* Before an object of a limited reap becomes pending: counts its bytes. False: there are too many. */
+bool reap_quota_count(struct reap *reap, size_t bytes);
+
+/* Before such an object is freed, and its bytes are given back. Returns how many the limiters have already.
+ */
+size_t reap_quota_settle(struct reap *reap, size_t bytes);
 
 /* Draws bytes for an object that another thread makes for this reap, which counts them as its own when it
  * links the object's chunk; and gives them back when there is no such object. */

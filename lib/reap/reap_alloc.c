@@ -23,6 +23,8 @@ static COLD bool is_coming(const struct reap *reap, const void *object)
     return false;
 }
 
+static void free_counted(struct reap *reap, struct reap_chunk *chunk, void *object);
+
 /* Frees all pending objects but those that walks come to next. An object that was pushed twice is on the list
  * twice, or the list is a ring: either way the loop comes to it again after it was freed, and the check finds
  * it. Each object is in the cache of the processor that freed it. So the loop prefetches an object some time
@@ -34,15 +36,18 @@ static NOINLINE void drain_remote(struct reap *reap)
     while (link) {
         uintptr_t *words = reap_link_object(link);
         if (LIKELY(reap_link_points_out(link))) __builtin_prefetch((void *)words[2], 1);
+        uintptr_t counted = link & REAP_LINK_COUNTED;
         link = words[0];
         if (UNLIKELY(walked) && is_coming(reap, words)) {
-            reap_push_pending(reap, words, reap_link(words, false));
+            reap_push_pending(reap, words, reap_link(words, false) | counted);
             continue;
         }
         words[1] = 0; /* not reap_pending() any more */
         ASSERT((uintptr_t)words % REAP_UNIT == 0);
-        if (!reap_free_fast(reap, words) && !reap_free_in_region(reap, words) &&
-            !reap_free_by_chunk(reap, words))
+        if (UNLIKELY(counted))
+            free_counted(reap, reap_chunk_of_object(reap, words, "free"), words);
+        else if (!reap_free_fast(reap, words) && !reap_free_in_region(reap, words) &&
+                 !reap_free_by_chunk(reap, words))
             reap_alloc_free(reap, reap_chunk_of_object(reap, words, "free"), words);
     }
 }
@@ -56,6 +61,11 @@ void reap_alloc_take_remote(struct reap *reap)
 {
     reap_chunk_adopt(reap);
     take_some_remote(reap);
+}
+
+void reap_alloc_take_remote_below(struct reap *top)
+{
+    for (struct reap *reap = top; reap; reap = reap_part_after(top, reap)) reap_alloc_take_remote(reap);
 }
 
 /* --- records --------------------------------------------------------------------------------- */
@@ -216,14 +226,25 @@ static void give_unused_back(const struct reap *reap, size_t bytes)
     chunk_purge(keep > UNUSED_LEAST ? keep : UNUSED_LEAST, 2 * bytes);
 }
 
-static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, void *object)
+/* is_counted: the object was pending, and limits may have had its bytes back already. */
+static ALWAYS_INLINE void free_as(struct reap *reap, struct reap_chunk *chunk, void *object, bool is_counted)
 {
-    size_t unit = reap_unit(object), end = reap_block_end(chunk, unit);
+    size_t unit = reap_unit(object), bytes = (reap_block_end(chunk, unit) - unit) * REAP_UNIT;
     if (reap_chunk_is_apart(chunk)) reap_note_object(chunk);
     limit_suspend(reap);
     release(reap, chunk, unit);
-    end_more(reap, (end - unit) * REAP_UNIT);
-    give_unused_back(reap, (end - unit) * REAP_UNIT);
+    end_more(reap, is_counted ? bytes - reap_quota_settle(reap, bytes) : bytes);
+    give_unused_back(reap, bytes);
+}
+
+static NOINLINE void free_special(struct reap *reap, struct reap_chunk *chunk, void *object)
+{
+    free_as(reap, chunk, object, false);
+}
+
+static NOINLINE void free_counted(struct reap *reap, struct reap_chunk *chunk, void *object)
+{
+    free_as(reap, chunk, object, true);
 }
 
 void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object)

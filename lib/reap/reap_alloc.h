@@ -76,7 +76,9 @@ void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object);
  * memory. */
 void *reap_alloc_record(struct reap *reap, size_t size);
 
-/* Frees the pending objects, and links the chunks that other threads have made. */
+/* Frees the pending objects, and links the chunks that other threads have made. The second one does so with
+ * all reaps of a tree, all of which this thread holds. */
 void reap_alloc_take_remote(struct reap *reap);
+void reap_alloc_take_remote_below(struct reap *top);
 
 #endif

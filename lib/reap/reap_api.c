@@ -305,9 +305,11 @@ int reapSetLimit(void **handle, size_t bytes)
     for (;; sched_yield()) {
         HELD struct reap *reap = reap_hold(handle, "reapSetLimit");
         struct reap_face *held;
-        reap_alloc_take_remote(reap);
         if (!reap_shared_hold_below(reap, &held)) continue;
+        reap_alloc_take_remote_below(reap);
+        reap_tree_adopt_begin();
         bool done = reap_quota_set(reap, bytes);
+        reap_tree_adopt_end();
         reap_shared_let_go_below(held);
         return done ? 0 : -1;
     }

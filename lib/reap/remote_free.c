@@ -47,18 +47,6 @@ static uintptr_t point_out(const struct reap *reap, uintptr_t *words)
     return reap_point_out(&recent->objects[turn % REAP_AHEAD], words);
 }
 
-static void push_pending(const struct reap_chunk *chunk, void *object, const char *call)
-{
-    ASSERT((uintptr_t)object % REAP_UNIT == 0);
-    struct reap *reap = chunk->owner;
-    uintptr_t *words = object;
-    if (reap_is_freed(object)) report_misuse(call, object, "freed twice");
-    reap_use_all(chunk, REAP_UNIT);
-    words[1] = reap_pending(object);
-    uintptr_t link = reap_remote_is_roomy(chunk, object) ? point_out(reap, words) : reap_link(words, false);
-    reap_push_pending(reap, words, link);
-}
-
 /* --- the size of an object ------------------------------------------------------------------- */
 
 /* While an object lives, no bit between its start and its end is set, and that at its end stays. */
@@ -76,6 +64,28 @@ size_t reap_remote_usable_checked(const struct reap_chunk *chunk, const void *ob
     HELD struct reap *reap = reap_hold_owner(chunk, object, call);
     (void)reap;
     return usable(chunk, object);
+}
+
+/* --- pending objects ------------------------------------------------------------------------- */
+
+/* Counts a pending object on the limits of its reap, which look for such objects before they refuse. */
+static NOINLINE uintptr_t count(const struct reap_chunk *chunk, const void *object)
+{
+    return reap_quota_count(chunk->owner, usable(chunk, object)) ? REAP_LINK_COUNTED : 0;
+}
+
+static void push_pending(const struct reap_chunk *chunk, void *object, const char *call)
+{
+    ASSERT((uintptr_t)object % REAP_UNIT == 0);
+    struct reap *reap = chunk->owner;
+    uintptr_t *words = object;
+    if (reap_is_freed(object)) report_misuse(call, object, "freed twice");
+    reap_use_all(chunk, REAP_UNIT);
+    words[1] = reap_pending(object);
+    uintptr_t link = reap_remote_is_roomy(chunk, object) ? point_out(reap, words) : reap_link(words, false);
+    if (UNLIKELY(__atomic_load_n(&reap->flags, __ATOMIC_ACQUIRE) & REAP_LIMITED))
+        link |= count(chunk, object);
+    reap_push_pending(reap, words, link);
 }
 
 /* --- the calls ------------------------------------------------------------------------------- */

@@ -192,7 +192,7 @@ static void check_accounts(const struct reap *top, struct sums *sums)
         while (limiter && limiter != top) limiter = reap_share(limiter)->above;
         HOLDS(sums, limiter == top);
         if (sums->wrong) return;
-        drawn += reap_share(reap)->drawn;
+        drawn += reap_share(reap)->drawn - (size_t)(reap_share(reap)->pending >> 32) * REAP_UNIT;
         extra += reap_share(reap)->extra;
     }
     HOLDS(sums, reap_share(top)->left + drawn == reap_share(top)->bytes / REAP_UNIT * REAP_UNIT);
@@ -205,6 +205,8 @@ static void check_share(const struct reap *reap, struct sums *sums)
     size_t used = share->from ? (size_t)(reap->bump - share->from) : 0;
     HOLDS(sums, share->limiter && reap_share(share->limiter)->bytes);
     HOLDS(sums, used <= share->room && share->room <= share->extra);
+    uint64_t pending = share->pending;
+    HOLDS(sums, ((pending >> 32) + (uint32_t)pending) * REAP_UNIT <= reap_chunk_live_bytes(reap));
     HOLDS(sums, share->drawn == reap_chunk_live_bytes(reap) + share->room - used);
     HOLDS(sums, (size_t)(reap->end - reap->bump) <= share->room - used);
     const struct reap *parent = reap->parent;

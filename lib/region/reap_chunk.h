@@ -162,10 +162,11 @@ static inline bool reap_is_live_at(const struct reap_chunk *chunk, size_t unit)
     return reap_block_end(chunk, unit) != chunk->end_unit || unit < reap_chunk_top(chunk);
 }
 
-/* A link of the remote list: an object, and a bit that tells whether its third word points out a later
- * one. */
+/* A link of the remote list: an object, and bits that tell whether its third word points out a later one, and
+ * whether a limit counts it as pending (quota.h). */
+enum { REAP_LINK_COUNTED = 2, REAP_LINK_BITS = 3 };
 static inline uintptr_t reap_link(const void *object, bool points) { return (uintptr_t)object | points; }
-static inline void *reap_link_object(uintptr_t link) { return (void *)(link & ~(uintptr_t)1); }
+static inline void *reap_link_object(uintptr_t link) { return (void *)(link & ~(uintptr_t)REAP_LINK_BITS); }
 static inline bool reap_link_points_out(uintptr_t link) { return link & 1; }
 
 /* Objects that were freed last, for the loop that frees pending ones: each points out one that comes

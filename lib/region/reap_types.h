@@ -212,9 +212,10 @@ struct reap_share {
     struct reap *limiter;
     char *from;   /* room counts the bumped bytes up to here; NULL: suspended, within a call */
     size_t drawn; /* on each limiter */
-    size_t room;
-    size_t extra;
-    size_t bytes; /* the reap's own limit, or 0; the next three belong to it */
+    uint32_t room;
+    uint32_t extra;
+    _Atomic(uint64_t) pending; /* units of counted objects; above 32 bits: claimed ones */
+    size_t bytes;              /* the reap's own limit, or 0; the next three belong to it */
     struct reap *above;
     _Atomic(size_t) left;
     _Atomic(size_t) slack;

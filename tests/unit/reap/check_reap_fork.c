@@ -118,10 +118,11 @@ static unsigned forks, first_to_go, fork_each;
 static int bad_status;
 
 /* Below the parent: two, the one that the call is about, and a third. The parent may keep a dead child. */
-static void make_siblings(bool keeps_one)
+static void make_siblings(bool keeps_one, size_t limit)
 {
     void *dead;
     reapCreate(&parent, NULL);
+    reapSetLimit(&parent, limit);
     reapCreate(&dead, &parent);
     for (int i = 0; i < SIBLINGS; i++) {
         if (i == 2) reapCreate(&stepped, &parent);
@@ -183,6 +184,16 @@ static void allocate_much(void) { reapMalloc(&stepped, 300000); }
 static void shrink(void) { its_object = reapRealloc(&stepped, its_object, SIZE / 2); }
 static void grow(void) { its_object = reapRealloc(&stepped, its_object, SIZE + 100); }
 static void free_it(void) { reapFree(&stepped, its_object); }
+static void free_from_any(void) { reapFreeAny(its_object); }
+static void set_limit(void) { reapSetLimit(&parent, 1 << 20); }
+static void set_limit_below(void) { reapSetLimit(&stepped, 1 << 19); }
+static void lift_limit(void) { reapSetLimit(&parent, 0); }
+static void be_refused(void)
+{
+    reapFreeAny(its_object);
+    reapMalloc(&siblings[0], 1 << 20);
+    reapMalloc(&stepped, SIZE);
+}
 static char long_name[100] = {[0 ... 98] = 'n'};
 static void note(void *arg) { (void)arg; }
 static void record_and_clear(void)
@@ -197,18 +208,25 @@ static const struct {
     const char *name;
     void (*does)(void);
     bool keeps_one;
-} calls[] = {{"reapCreate", create, false},
-             {"reapCreate of a dead child", create, true},
-             {"reapDestroy", destroy, false},
-             {"reapDestroy beside a dead child", destroy, true},
-             {"reapCreate of a dead one of the depot", create_second, true},
-             {"reapAdopt", adopt, false},
-             {"reapMalloc", allocate, false},
-             {"reapMalloc of much", allocate_much, false},
-             {"reapRealloc to less", shrink, false},
-             {"reapRealloc to more", grow, false},
-             {"reapFree", free_it, false},
-             {"reapOnDestroy and reapFreeAll", record_and_clear, false}};
+    size_t limit; /* of the parent */
+} calls[] = {{"reapCreate", create, false, 0},
+             {"reapCreate of a dead child", create, true, 0},
+             {"reapDestroy", destroy, false, 0},
+             {"reapDestroy beside a dead child", destroy, true, 0},
+             {"reapCreate of a dead one of the depot", create_second, true, 0},
+             {"reapAdopt", adopt, false, 0},
+             {"reapMalloc", allocate, false, 0},
+             {"reapMalloc of much", allocate_much, false, 0},
+             {"reapRealloc to less", shrink, false, 0},
+             {"reapRealloc to more", grow, false, 0},
+             {"reapFree", free_it, false, 0},
+             {"reapOnDestroy and reapFreeAll", record_and_clear, false, 0},
+             {"a first reapSetLimit", set_limit, false, 0},
+             {"another reapSetLimit", set_limit, false, 1 << 19},
+             {"reapSetLimit below a limit", set_limit_below, false, 1 << 20},
+             {"the end of a limit", lift_limit, false, 1 << 20},
+             {"reapFreeAny below a limit", free_from_any, false, 1 << 20},
+             {"a limit that refuses", be_refused, false, 1 << 20}};
 enum { CALLS = sizeof calls / sizeof *calls };
 
 static const struct {
@@ -226,10 +244,10 @@ TEST(a_fork_at_any_instruction, .times = WAYS, .modes = ORDINARY, .apart = true)
     if (ways[_i].has_threads) in_threads(1, nothing, NULL);
     needs(step_start(), "no single steps here");
     for (unsigned i = 0; i < CALLS; i++) {
-        make_siblings(calls[i].keeps_one);
+        make_siblings(calls[i].keeps_one, calls[i].limit);
         forks = 0;
         bool few = calls[i].does == create || calls[i].does == record_and_clear; /* stores that it is about */
-        fork_each = few ? 1 : FORK_EACH;
+        fork_each = few ? 1 : calls[i].limit ? 4 * FORK_EACH : FORK_EACH;
         step_look = fork_now;
         step_begin();
         calls[i].does();

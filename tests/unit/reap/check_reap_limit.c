@@ -227,6 +227,72 @@ TEST(a_limit_counts_what_was_there)
     ck_assert_uint_eq(fill(&reap, 16), 3200);
 }
 
+/* --- what others have freed ------------------------------------------------------------------ */
+
+/* A limit does not count what free() gave back in another reap, which has yet to look. */
+TEST(what_others_have_freed_is_free, .times = 6)
+{
+    void *inner, *one, *other, *outside;
+    reapCreate(&inner, &reap);
+    reapCreate(&one, &inner);
+    reapCreate(&other, &inner);
+    reapCreate(&outside, &reap);
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT), 0);
+    ck_assert_int_eq(reapSetLimit(&inner, LIMIT * 3 / 4), 0);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 100; i++) reapFreeAny(reapMalloc(&one, 100));
+        char *object = reapMalloc(&one, LIMIT / 2);
+        reapFreeAny(object);
+        ck_assert_ptr_nonnull(object = reapMalloc(&other, LIMIT / 2));
+        ck_assert_ptr_null(reapMalloc(&other, LIMIT / 2));
+        assert_valid(reap);
+        reapFreeAny(object);
+        ck_assert_ptr_nonnull(object = reapMalloc(&outside, LIMIT * 3 / 4));
+        ck_assert_ptr_null(reapMalloc(&other, LIMIT * 5 / 16));
+        ck_assert_ptr_nonnull(reapMalloc(&other, LIMIT / 8));
+        reapFree(&outside, object);
+        if (_i == 0) ck_assert_uint_eq(stats_of(one).live_bytes, 0);
+        if (_i == 1) reapFreeAll(&one);
+        if (_i == 2) ck_assert_int_eq(reapAdopt(&one, &outside), 0);
+        if (_i == 3) ck_assert_int_eq(reapSetLimit(&inner, round % 2 ? LIMIT * 3 / 4 : 0), 0);
+        if (_i == 4) ck_assert_ptr_nonnull(reapMalloc(&one, LIMIT / 16));
+        assert_valid(inner);
+        assert_valid(reap);
+        reapFreeAll(&other);
+        if (_i == 3 && round % 2 == 0) reapSetLimit(&inner, LIMIT * 3 / 4);
+        reapFreeAll(&one);
+        assert_valid(reap);
+    }
+    reapDestroy(&inner);
+    ck_assert_uint_eq(stats_of(outside).live_bytes, 0);
+    reapDestroy(&outside);
+    ck_assert_uint_eq(fill(&reap, 16), LIMIT); /* nothing is lost, nor there twice */
+}
+
+/* Nor does a limit that comes later, or that a reap comes below. */
+TEST(what_was_freed_before_the_limit_is_free)
+{
+    void *child, *top;
+    reapCreate(&child, &reap);
+    reapCreate(&top, NULL);
+    reapFreeAny(reapMalloc(&child, LIMIT));
+    ck_assert_int_eq(reapSetLimit(&reap, LIMIT / 2), 0);
+    ck_assert_int_eq(reapSetLimit(&reap, 0), 0);
+    reapFreeAny(reapMalloc(&child, LIMIT));
+    ck_assert_int_eq(reapSetLimit(&top, LIMIT / 2), 0);
+    ck_assert_int_eq(reapAdopt(&child, &top), 0);
+    reapFreeAny(reapMalloc(&child, LIMIT / 4));
+    void *object = reapMalloc(&reap, LIMIT * 3 / 8);
+    ck_assert_ptr_nonnull(object = reapMove(object, &reap, &top));
+    reapFreeAny(object);
+    ck_assert_int_eq(reapSetLimit(&top, LIMIT / 4), 0);
+    ck_assert_int_eq(reapAdopt(&child, NULL), 0);
+    assert_valid(top);
+    reapDestroy(&child);
+    ck_assert_uint_eq(fill(&top, 16), LIMIT / 4);
+    reapDestroy(&top);
+}
+
 /* --- the function ---------------------------------------------------------------------------- */
 
 struct met {
@@ -367,15 +433,39 @@ TEST(a_limit_is_lifted_while_an_object_moves)
 enum { THREADS = 4, ROUNDS = 100 };
 
 static _Atomic(size_t) together, refusals;
+static struct {
+    void *_Atomic object; /* for whichever thread frees it, or NULL */
+    _Atomic(unsigned) freed;
+} given[THREADS];
+
+static void free_given(unsigned whose)
+{
+    void *object = atomic_exchange(&given[whose].object, NULL);
+    if (!object) return;
+    reapFreeAny(object);
+    given[whose].freed++;
+}
+
+/* Gives an object to the other threads, and frees theirs. */
+static void give_and_free(unsigned me, void *object)
+{
+    free_given(me);
+    atomic_store(&given[me].object, object);
+    for (unsigned i = 0; i < THREADS; i++)
+        if (i != me) free_given(i);
+}
 
 /* What the threads together believe to have is never more than the limit: each counts before it frees and
  * after it has got. */
-static void *take_and_give(void *arg)
+static void *take_and_give(void *unused)
 {
+    static atomic_uint threads;
     void *mine;
-    (void)arg;
+    unsigned me = threads++ % THREADS;
     for (int round = 0; round < ROUNDS; round++) {
         size_t bytes = 0;
+        unsigned gone = 0;
+        given[me].freed = 0;
         reapCreate(&mine, &reap);
         for (int i = 0; i < 200; i++) {
             void *object = reapMalloc(&mine, (size_t)(i * 37 % 500) + 1);
@@ -389,12 +479,16 @@ static void *take_and_give(void *arg)
             if (i % 3) continue;
             bytes -= reapUsableSize(object);
             together -= reapUsableSize(object);
-            reapFree(&mine, object);
+            if (i % 6)
+                give_and_free(me, object), gone++;
+            else
+                reapFree(&mine, object);
         }
+        while (given[me].freed < gone) give_and_free(me, NULL);
         together -= bytes;
         reapDestroy(&mine);
     }
-    return NULL;
+    return unused;
 }
 
 /* It would be added to what the limit allows. Without one it waits for the program to want it again. */

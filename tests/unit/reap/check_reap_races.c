@@ -320,6 +320,61 @@ TEST(a_child_that_ends_while_another_comes)
     ck_assert_uint_gt(looks, 20);
 }
 
+/* --- what a limit looks at ---------------------------------------------------------------------- */
+
+enum { OUR_LIMIT = 1 << 20 };
+static void *ours[4], *its_reap;
+
+/* As a sibling's thread: its limit refuses, when it has looked at this thread's reap. */
+static void be_refused(void) { ck_assert_ptr_null(reapMalloc(&sibling, OUR_LIMIT + 1)); }
+
+static void look_aside(void)
+{
+    if (lock_depth == 0) act_once();
+}
+
+static void free_last_of_ours(void) { reapFreeAny(ours[3]); }
+static void take_ours(void) { reapMalloc(&its_reap, 500); }
+static void clear_ours(void) { reapFreeAll(&its_reap); }
+static void destroy_ours(void) { reapDestroy(&its_reap); }
+static void rewind_ours(void) { reapRewind(&its_reap, &outer); }
+static void (*const of_ours[])(void) = {free_last_of_ours, take_ours, clear_ours, destroy_ours, rewind_ours};
+
+/* Pending objects are claimed at each instruction of what frees them: each byte is given back once. */
+TEST(a_limit_that_looks_at_a_reap, .times = sizeof of_ours / sizeof *of_ours)
+{
+    use_path(PATHS - 1, FEW_STEPS);
+    needs(step_start(), "no single steps here");
+    reapCreate(&reap, NULL);
+    reapCreate(&sibling, &reap);
+    ck_assert_int_eq(reapSetLimit(&reap, OUR_LIMIT), 0);
+    for (unsigned long at = 1;; at += shorter(3 * STRIDE, 29) + at / 16) {
+        reapCreate(&its_reap, &reap);
+        for (unsigned i = 0; i < 4; i++) {
+            if (i == 2) reapMark(&its_reap, &outer);
+            ours[i] = reapMalloc(&its_reap, 100 + 300 * (i % 2));
+            if (i == 2) reapFreeAny(ours[0]);
+        }
+        be_refused();
+        reapFreeAny(ours[1]);
+        expect_act(at, be_refused);
+        step_look = look_aside;
+        step_begin();
+        of_ours[_i]();
+        step_end();
+        step_look = step_nothing;
+        assert_valid(reap);
+        if (its_reap) assert_valid(its_reap);
+        reapDestroy(&its_reap);
+        assert_valid(reap);
+        if (!has_acted()) break;
+    }
+    ck_assert_uint_gt(looks, 20);
+    reapDestroy(&sibling);
+    ck_assert_ptr_nonnull(reapMalloc(&reap, OUR_LIMIT));
+    reapDestroy(&reap);
+}
+
 /* --- what another thread ends while this one looks ---------------------------------------------- */
 
 static char *ended; /* memory of a shared reap that has ended */
