@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <wchar.h>
 
-enum { TEXT = 5000, ROOM_MIN = 64, LONG = 1 << 20 };
+enum { TEXT = 5000, ROOM_MIN = 256, LONG = 1 << 20 };
 
 /* One call: what it is of, and how things were before. */
 struct growth {
