@@ -204,6 +204,24 @@ static void record_and_clear(void)
     reapFreeAll(&stepped);
 }
 
+/* In region mode with dead blocks, in heap mode from the fourth free on, and to the end. */
+static void free_and_end(void)
+{
+    void *objects[8];
+    reap_builder text = {NULL, 0, 0};
+    for (int i = 0; i < 8; i++) objects[i] = reapMalloc(&stepped, 40);
+    its_object = reapRealloc(&stepped, its_object, SIZE + 100);
+    for (int i = 0; i < 6; i++) {
+        reapFree(&stepped, objects[i]);
+        reapMalloc(&stepped, i % 3 ? 40 : 100);
+        if (i == 1) reapAppendf(&stepped, &text, "%300d", i);
+    }
+    reapFreeAll(&stepped);
+    for (int i = 0; i < 2; i++) objects[i] = reapMalloc(&stepped, 40);
+    reapFree(&stepped, objects[0]);
+    reapDestroy(&stepped);
+}
+
 static const struct {
     const char *name;
     void (*does)(void);
@@ -220,6 +238,7 @@ static const struct {
              {"reapRealloc to less", shrink, false, 0},
              {"reapRealloc to more", grow, false, 0},
              {"reapFree", free_it, false, 0},
+             {"frees in both modes", free_and_end, false, 0},
              {"reapOnDestroy and reapFreeAll", record_and_clear, false, 0},
              {"a first reapSetLimit", set_limit, false, 0},
              {"another reapSetLimit", set_limit, false, 1 << 19},
@@ -247,7 +266,7 @@ TEST(a_fork_at_any_instruction, .times = WAYS, .modes = ORDINARY, .apart = true)
         make_siblings(calls[i].keeps_one, calls[i].limit);
         forks = 0;
         bool few = calls[i].does == create || calls[i].does == record_and_clear; /* stores that it is about */
-        fork_each = few ? 1 : calls[i].limit ? 4 * FORK_EACH : FORK_EACH;
+        fork_each = few ? 1 : calls[i].limit ? 4 * FORK_EACH : calls[i].does == free_and_end ? 13 : FORK_EACH;
         step_look = fork_now;
         step_begin();
         calls[i].does();
