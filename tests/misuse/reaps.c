@@ -52,10 +52,7 @@ static void use(void) { at = reapMalloc(&copy, 100); }
 static void use_null(void) { at = reapMalloc(&reap, 100); }
 static void print(void) { at = reapPrintf(&copy, "text"); }
 static void free_in(void) { reapFree(&copy, object); }
-static void clear(void) { reapFreeAll(&copy); }
-static void destroy(void) { reapDestroy(&copy); }
 static void destroy_by_value(void) { reapDestroy(at); }
-static void limit(void) { reapSetLimit(&copy, 1000); }
 static void charge(void) { reapCharge(&copy); }
 static void charge_as(void) { reapChargeAs(&copy, "label"); }
 static void charge_live(void) { reapCharge(&reap); }
@@ -86,12 +83,6 @@ static void entered_elsewhere(void)
 }
 
 static void create_there(void) { reapCreate(reap, NULL); } /* the `&` was forgotten */
-
-static void create_child(void)
-{
-    void *child;
-    reapCreate(&child, &copy);
-}
 
 /* --- functions of a reap that ends ----------------------------------------------------------- */
 static void destroy_it(void *it) { reapDestroy(&it); }
@@ -316,14 +307,10 @@ static const char no_mark[] = "not an open mark of this reap",
 static const struct misuse cases[] = {
     CASE("destroyed", ANY, NULL, destroyed, use, "reapMalloc", no_reap),
     CASE("destroyed_free", ANY, NULL, destroyed_with_object, free_in, "reapFree", no_reap),
-    CASE("destroyed_twice", ANY, NULL, destroyed, destroy, "reapDestroy", no_reap),
     CASE("destroyed_by_value", ANY, NULL, destroyed_by_value, destroy_by_value, "reapDestroy", no_reap),
-    CASE("destroyed_limit", ANY, NULL, destroyed, limit, "reapSetLimit", no_reap),
-    CASE("destroyed_parent", ANY, NULL, destroyed, create_child, "reapCreate", no_reap),
     CASE("destroyed_with_parent", ANY, NULL, destroyed_with_parent, print, "reapPrintf", no_reap),
     CASE("destroyed_in_buffer", ORDINARY, NULL, destroyed_in_buffer, use, "reapMalloc", no_reap),
     CASE("null", ANY, NULL, null, use_null, "reapMalloc", no_reap),
-    CASE("of_malloc", ORDINARY, NULL, block_of_malloc, clear, "reapFreeAll", no_reap),
     CASE("charge_destroyed", ANY, NULL, destroyed, charge, "reapCharge", no_reap),
     CASE("charge_as_destroyed", ANY, NULL, destroyed, charge_as, "reapChargeAs", no_reap),
     CASE("charge_of_malloc", ORDINARY, NULL, block_of_malloc, charge, "reapCharge", no_reap),
