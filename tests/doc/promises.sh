@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What documents say of packages and sizes is what the recipes and the code say; and no document counts lines of code,
 # since such a count is wrong after the next commit.
-. "${srcdir:-.}/tests/support/needs.sh"
 cd "${srcdir:-.}" || exit 99
 bad=0
 wrong() {
@@ -56,8 +55,4 @@ grep -qF "up to $span MiB are spans" lib/README.md || wrong "lib/README.md: the 
 awk -v RS= '/^Files: / && /[0-9] (lines|uses)|\.[ch]`,? [0-9]+[;.,]/ { print; found = 1 } END { exit found }' \
     doc/design/decisions.md || wrong "decisions.md counts lines"
 ! grep -nE '^\| mechanism \| lines' doc/design/decisions.md || wrong "decisions.md has a column of lines"
-# The script that counts them finds the files of each mechanism.
-if ! lacks python3 "the files of mechanisms"; then
-    python3 tests/tools/mechanisms.py >/dev/null || wrong "decisions.md names files that are not there, or twice"
-fi
 exit $bad
