@@ -151,21 +151,6 @@ static int misuse(void)
     return 0;
 }
 
-/* The status of this program, run with a word and options. */
-static int status_of(const char *self, const char *word, const char *options)
-{
-    int status = -1;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        setenv("REAP_OPTIONS", options, 1);
-        if (freopen("/dev/null", "w", stdout) != NULL) execl(self, self, word, (char *)NULL);
-        _exit(127);
-    }
-    waitpid(child, &status, 0);
-    return status;
-}
-
 int main(int argc, char **argv)
 {
     static const char *const options[] = {"",
@@ -177,11 +162,11 @@ int main(int argc, char **argv)
                                           "purge_thread=1,bypass=1"};
     if (argc > 1) return strcmp(argv[1], "run") == 0 ? run() : misuse();
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        int status = status_of("/proc/self/exe", "run", options[i]);
+        int status = run_again("run", options[i]);
         if (status != 0) printf("REAP_OPTIONS=%s: status %#x\n", options[i], (unsigned)status);
         EXPECT(status == 0);
     }
-    int status = status_of("/proc/self/exe", "misuse", "");
+    int status = run_again("misuse", "");
     EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     return expect_status();
 }

@@ -66,6 +66,21 @@ static inline int run_cases(const char *name)
     return expect_status();
 }
 
+/* Runs this program with a word and REAP_OPTIONS. Returns its status. */
+static inline int run_again(const char *word, const char *options)
+{
+    int status = -1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("REAP_OPTIONS", options, 1);
+        execl("/proc/self/exe", program_invocation_short_name, word, (char *)NULL);
+        _exit(127);
+    }
+    waitpid(child, &status, 0);
+    return status;
+}
+
 /* Hides a value from the compiler, which would warn of (and reason about) odd arguments, and take
  * malloc and free of the same pointer away. */
 #define OPAQUE(value)                                                                                        \

@@ -453,27 +453,13 @@ static void no_memory(void)
 
 /* --- all ------------------------------------------------------------------------------------- */
 
-static int status_of(const char *name, const char *options)
-{
-    int status = -1;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        setenv("REAP_OPTIONS", options, 1);
-        execl("/proc/self/exe", "reap_libc", name, (char *)NULL);
-        _exit(127);
-    }
-    waitpid(child, &status, 0);
-    return status;
-}
-
 int main(int argc, char **argv)
 {
     static const char *const options[] = {"", "harden=1"};
     if (argc > 1) return one(argv[1]);
     for (unsigned i = 0; i < all_cases()->count; i++)
         for (size_t k = 0; k < 2; k++) {
-            int status = status_of(all_cases()->names[i], options[k]);
+            int status = run_again(all_cases()->names[i], options[k]);
             if (status != 0)
                 printf("%s, REAP_OPTIONS=%s: %#x\n", all_cases()->names[i], options[k], (unsigned)status);
             EXPECT(status == 0);
