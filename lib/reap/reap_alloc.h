@@ -40,7 +40,6 @@ static ALWAYS_INLINE void *reap_alloc_or(struct reap *reap, size_t size, void *(
     if (UNLIKELY(last >= (size_t)(reap->end - reap->bump))) {
         bool takes_hole = is_small && reap->tables != &reap_no_tables;
         if (takes_hole && last < (size_t)(reap->bump_max - reap->bump)) return reap_free_bump(reap, size);
-        if (is_small && reap_dead_is_asked(reap)) return reap_dead_alloc(reap, size, slow, with);
         return slow(with, size);
     }
     ASSERT(reap->current && reap->end <= reap->bump_max && reap->current->owner == reap && !reap->heap);

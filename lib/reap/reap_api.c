@@ -32,7 +32,9 @@ static_assert(offsetof(struct reap, self) == offsetof(struct reap_front, self) &
 
 static NOINLINE void *malloc_checked(void *reap, size_t size)
 {
-    return handle_is_plain_known(reap) ? reap_alloc(reap, size) : shared_malloc(reap, size);
+    if (!handle_is_plain_known(reap)) return shared_malloc(reap, size);
+    void *object = reap_dead_is_asked(reap) ? reap_dead_take(reap, reap_units(size)) : NULL;
+    return LIKELY(object != NULL) ? object : reap_alloc(reap, size);
 }
 
 void *reapMalloc(void **handle, size_t size)
@@ -87,9 +89,8 @@ void *reapRealloc(void **handle, void *object, size_t size)
 /* The cases of an object that the ways before do not free, in order: a shared reap's, one in a quiet or swept
  * chunk, one in another chunk in region state (afterwards it is listed) or that is not in the map, or is too
  * long. Aborts on misuse. */
-static NOINLINE void free_slow(void **handle, void *object)
+static NOINLINE void free_slow(struct reap *reap, void *object)
 {
-    struct reap *reap = *handle;
     if (!handle_is_plain_known(reap))
         shared_free(reap, object);
     else if (reap_free_by_chunk(reap, object) || !object)
@@ -98,11 +99,9 @@ static NOINLINE void free_slow(void **handle, void *object)
         reap_alloc_free(reap, reap_chunk_of_object(reap, object, "reapFree"), object);
 }
 
-static NOINLINE void free_in_region(void **handle, void *object)
+static NOINLINE void free_in_region(struct reap *reap, void *object)
 {
-    struct reap *reap = *handle;
-    if (!handle_is_plain_known(reap) || UNLIKELY(!reap_free_in_region(reap, object)))
-        free_slow(handle, object);
+    if (!handle_is_plain_known(reap) || UNLIKELY(!reap_free_in_region(reap, object))) free_slow(reap, object);
 }
 
 /* The rare cases end in tail calls, so that the fast paths save no registers. */
@@ -112,7 +111,7 @@ void reapFree(void **handle, void *object)
     if (UNLIKELY(!handle_may_be_plain(reap)))
         shared_free(reap, object);
     else if (UNLIKELY(!reap_free_fast(reap, object)))
-        free_in_region(handle, object);
+        free_in_region(reap, object);
 }
 
 /* --- from an object to its reap -------------------------------------------------------------- */

@@ -27,7 +27,7 @@ static ALWAYS_INLINE void *take_listed(struct reap *reap, struct reap_chunk *chu
     return NULL;
 }
 
-static ALWAYS_INLINE void *take(struct reap *reap, size_t units)
+void *reap_dead_take(struct reap *reap, size_t units)
 {
     struct reap_chunk *chunk = reap->current;
     struct dead_blocks *list = &chunk->dead_list;
@@ -39,14 +39,6 @@ static ALWAYS_INLINE void *take(struct reap *reap, size_t units)
     }
     reap->end = reap_dead_is_asked(reap) ? reap->bump : reap->bump_max;
     return object;
-}
-
-void *reap_dead_take(struct reap *reap, size_t units) { return take(reap, units); }
-
-void *reap_dead_alloc(struct reap *reap, size_t size, void *(*slow)(void *, size_t), void *with)
-{
-    void *object = take(reap, (size + REAP_UNIT - 1) / REAP_UNIT);
-    return LIKELY(object != NULL) ? object : slow(with, size);
 }
 
 void reap_dead_absorb(struct reap *reap, struct reap_chunk *chunk)

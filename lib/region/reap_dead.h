@@ -108,9 +108,6 @@ static ALWAYS_INLINE bool reap_dead_is_asked(const struct reap *reap)
 /* Makes an object of so many units, of a dead block or by a bump. NULL: the hole is too small. */
 void *reap_dead_take(struct reap *reap, size_t units);
 
-/* The same for an object of size bytes, or else returns slow(with, size). */
-void *reap_dead_alloc(struct reap *reap, size_t size, void *(*slow)(void *, size_t), void *with);
-
 /* After the bump pointer has gone back: makes the dead blocks before it a part of the hole. */
 void reap_dead_absorb(struct reap *reap, struct reap_chunk *chunk);
 

@@ -153,10 +153,10 @@ static ALWAYS_INLINE bool reap_region_forget(struct reap *reap, unsigned flags)
     if (UNLIKELY(!reap_region_only_bumped(reap, size, more))) return false;
     ASSERT(!reap->cleanups && !reap->spare_cleanups);
     if (reap->bump == (char *)reap_address(first->first)) return true;
-    reap_lay_out_starts(first, size, reap_head(size));
-    reap_dead_forget(first);
     reap->bump = reap_address(first->first);
     reap->end = reap->bump_max;
+    reap_dead_forget(first);
+    reap_lay_out_starts(first, size, reap_head(size));
     return true;
 }
 
