@@ -5,7 +5,6 @@
 #ifndef ENDPOINT_H
 #define ENDPOINT_H
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "tools/common/own_file.h"

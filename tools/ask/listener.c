@@ -20,11 +20,8 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdint.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "endpoint.h"
 #include "hoard.h"

@@ -5,14 +5,11 @@
 
 #include "reap.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum { LARGE_STACK = 8 << 20 };
 

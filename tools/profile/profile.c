@@ -9,12 +9,10 @@
  *
  * Threads: one at a time does any of this. A forked child goes on with what its parent had.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "tools/common/profile_face.h"
 #include "tools/common/standard_error.h"

@@ -3,9 +3,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <link.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>

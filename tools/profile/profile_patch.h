@@ -21,7 +21,6 @@
 #ifndef PROFILE_PATCH_H
 #define PROFILE_PATCH_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "profile_sample.h"

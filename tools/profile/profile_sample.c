@@ -3,11 +3,9 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <malloc.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <time.h>
 
 #define REAP_OPTIONAL

@@ -15,9 +15,6 @@
 #ifndef PROFILE_SAMPLE_H
 #define PROFILE_SAMPLE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "profile_table.h"
 
 /* A call of the program's, and what it calls while the profile is on. */

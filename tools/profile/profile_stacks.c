@@ -4,7 +4,6 @@
  * For the moment that a limit strikes, when there may be no memory: what this needs is static, and has no
  * pages before the first call. If the mappings cannot be read, ld.so's names of functions have to do.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "profile_write.h"

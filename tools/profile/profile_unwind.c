@@ -2,8 +2,6 @@
 #include "profile_unwind.h"
 
 #include <dlfcn.h>
-#include <link.h>
-#include <stdbool.h>
 #include <string.h>
 #include <unwind.h>
 

@@ -2,7 +2,6 @@
 /* analyse.c: reap-analyse, which reads a trace of libreap-trace. */
 #include <getopt.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,11 +10,9 @@
 #ifndef FIGURES_H
 #define FIGURES_H
 
-#include <stdint.h>
 #include <stdio.h>
 
 #include "drag.h"
-#include "lives.h"
 
 enum { FIGURES_POINTS = 256, FIGURES_POWERS = 48 };
 

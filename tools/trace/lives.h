@@ -10,9 +10,6 @@
 #ifndef LIVES_H
 #define LIVES_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "reader.h"
 
 /* An object that lives, by its number in a table; a later object may get the same number. */

@@ -13,7 +13,6 @@
 #define READER_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "trace_format.h"

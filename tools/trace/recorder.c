@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "recorder.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <lz4.h>
 #include <pthread.h>
@@ -10,11 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "stacks.h"
 #include "tools/common/numbered_name.h"

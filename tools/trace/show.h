@@ -3,8 +3,6 @@
 #ifndef SHOW_H
 #define SHOW_H
 
-#include <stdio.h>
-
 #include "figures.h"
 
 struct shown {

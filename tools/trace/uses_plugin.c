@@ -11,19 +11,13 @@
  *
  * Threads: any. One lock is around all, so that lines are in the order of the accesses.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "tools/common/own_file.h"
 #include "tools/common/standard_error.h"

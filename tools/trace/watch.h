@@ -16,9 +16,6 @@
 #ifndef WATCH_H
 #define WATCH_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "next.h"
 #include "recorder.h"
 

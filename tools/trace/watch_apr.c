@@ -2,7 +2,6 @@
 /* watch_apr.c: APR's pools, of libapr or of libreap-apr. No header of APR is needed: a pool is an address
  * here, and an abort function one, too. */
 #include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "watch.h"

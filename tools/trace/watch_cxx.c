@@ -2,7 +2,6 @@
 /* watch_cxx.c: C++'s operators new and delete, which libreap-malloc has itself; another library's call
  * malloc, from within. Where there is no next one the program has none, and does not call. An exception of
  * new passes through: the thread has to leave before. */
-#include <stddef.h>
 
 #include "watch.h"
 
