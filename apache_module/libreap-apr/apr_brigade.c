@@ -27,7 +27,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { IDLE_BRIGADES = 8 /* in the queue of a pool, before one is used again */ };
 

@@ -7,7 +7,6 @@
 
 #include <apr_lib.h>
 #include <stdarg.h>
-#include <string.h>
 
 #undef apr_pcalloc /* a macro in the header; programs older than that call the function */
 #pragma GCC visibility push(default)

@@ -3,8 +3,6 @@
 
 #include "process.h"
 
-#include <httpd.h>
-
 #include <ap_mpm.h>
 #include <apr_shm.h>
 #include <apr_strings.h>

@@ -22,12 +22,8 @@
 #define MOD_REAP_BOARD_H
 
 #include "pools.h"
-#include "text.h"
 
 #include <httpd.h>
-
-#include <stdbool.h>
-#include <stdint.h>
 
 /* A request, in strings that are cut. */
 struct board_request {

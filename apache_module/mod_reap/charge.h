@@ -8,8 +8,6 @@
 #ifndef MOD_REAP_CHARGE_H
 #define MOD_REAP_CHARGE_H
 
-#include <httpd.h>
-
 #include "live.h"
 
 /* Turns the profile on for the first process and the children that it forks from now on; off when pool goes.

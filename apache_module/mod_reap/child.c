@@ -9,14 +9,11 @@
 #include "settings.h"
 #include "strike.h"
 
-#include <httpd.h>
-
 #include <ap_mpm.h>
 #include <apr_buckets.h>
 #include <apr_portable.h>
 #include <apr_strings.h>
 #include <fcntl.h>
-#include <http_config.h>
 #include <http_connection.h>
 #include <http_core.h>
 #include <http_log.h>

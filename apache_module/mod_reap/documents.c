@@ -4,8 +4,6 @@
 #include "documents_write.h"
 #include "gather.h"
 
-#include <httpd.h>
-
 #include <scoreboard.h>
 #include <unistd.h>
 

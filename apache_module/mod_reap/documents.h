@@ -7,9 +7,6 @@
 #define MOD_REAP_DOCUMENTS_H
 
 #include "board.h"
-#include "text.h"
-
-#include <httpd.h>
 
 /* The document as it is now, in memory of malloc's; takes a look if there is none that is fresh. NULL when
  * another child has not finished its look, or without memory. */

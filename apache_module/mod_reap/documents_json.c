@@ -3,11 +3,8 @@
 #include "library.h"
 #include "settings.h"
 
-#include <httpd.h>
-
 #include <ap_mpm.h>
 #include <apr_strings.h>
-#include <http_config.h>
 #include <http_main.h>
 #include <scoreboard.h>
 #include <stdlib.h>

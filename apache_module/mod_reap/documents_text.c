@@ -3,10 +3,7 @@
 #include "library.h"
 #include "settings.h"
 
-#include <httpd.h>
-
 #include <ap_mpm.h>
-#include <http_config.h>
 #include <scoreboard.h>
 #include <string.h>
 

@@ -4,9 +4,6 @@
 #define MOD_REAP_DOCUMENTS_WRITE_H
 
 #include "gather.h"
-#include "text.h"
-
-#include <httpd.h>
 
 enum { LIMITS = 100 }; /* of the configuration, at most */
 

@@ -18,8 +18,6 @@
 
 #include "board.h"
 
-#include <httpd.h>
-
 /* The first process listens for deaths until pool goes, and its children do not. */
 void ended_begin(apr_pool_t *pool);
 void ended_in_child(void);

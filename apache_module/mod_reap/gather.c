@@ -5,12 +5,9 @@
 #include "library.h"
 #include "process.h"
 
-#include <httpd.h>
-
 #include <errno.h>
 #include <poll.h>
 #include <scoreboard.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -8,14 +8,6 @@
 #define MOD_REAP_GATHER_H
 
 #include "board.h"
-#include "pools.h"
-#include "text.h"
-
-#include <httpd.h>
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 enum child_state { CHILD_ANSWERS, CHILD_SILENT, CHILD_STOPPING };
 

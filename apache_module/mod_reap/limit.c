@@ -3,19 +3,15 @@
 
 #include "board.h"
 #include "library.h"
-#include "live.h"
 #include "pools.h"
 #include "settings.h"
 #include "status.h"
 #include "strike.h"
 
-#include <httpd.h>
-
 #include <ap_expr.h>
 #include <apr_buckets.h>
 #include <apr_portable.h>
 #include <apr_strings.h>
-#include <http_config.h>
 #include <http_core.h>
 #include <http_log.h>
 #include <http_protocol.h>

@@ -15,8 +15,6 @@
 
 #include "live.h"
 
-#include <httpd.h>
-
 /* Registers filters and the hooks of the phases. */
 void limit_register(void);
 

@@ -4,8 +4,6 @@
 #include "library.h"
 #include "process.h"
 
-#include <httpd.h>
-
 #include <apr_hash.h>
 #include <apr_strings.h>
 #include <http_config.h>

@@ -11,11 +11,6 @@
 #define MOD_REAP_LIVE_H
 
 #include "board.h"
-#include "text.h"
-
-#include <httpd.h>
-
-#include <stdbool.h>
 
 struct live {
     struct live *next, **ref;

@@ -31,13 +31,10 @@
 #include "settings.h"
 #include "status.h"
 
-#include <httpd.h>
-
 #include <ap_mpm.h>
 #include <apr_optional_hooks.h>
 #include <apr_strings.h>
 #include <errno.h>
-#include <http_config.h>
 #include <http_connection.h>
 #include <http_core.h>
 #include <http_log.h>

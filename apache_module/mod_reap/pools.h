@@ -11,9 +11,6 @@
 
 #include "library.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 struct pool_sums {
     uint64_t pools, bytes, live_bytes, objects, chunks;
     uint64_t inherited; /* of the bytes, those of pools that the child has from the first process */

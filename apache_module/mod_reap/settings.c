@@ -4,8 +4,6 @@
 #include "board.h"
 #include "process.h"
 
-#include <httpd.h>
-
 #include <ap_mpm.h>
 
 #include <apr_hash.h>

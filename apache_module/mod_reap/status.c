@@ -7,17 +7,13 @@
 #include "page.h"
 #include "settings.h"
 
-#include <httpd.h>
-
 #include <apr_strings.h>
-#include <http_config.h>
 #include <http_core.h>
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
 #include <mod_status.h>
 #include <stdlib.h>
-#include <string.h>
 
 APLOG_USE_MODULE(reap);
 
