@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mod_reap_lua: runs a Lua 5.4 script in a state whose memory is the request's pool.
  *
- * It stands for any program that uses malloc and free inside Apache (thesis 6.4.4, which had bc):
- * on stock pools its garbage stays until the request ends; on pools that can free single objects
- * (libreap-apr preloaded) the garbage goes back at once. In both cases nothing is left to tear down:
- * the state is never closed, it goes with the pool.
- *
- *     SetHandler reap-lua
- *     ReapLuaFree on|off          ReapLuaMaxMemory BYTES[K|M|G]
- *     ReapLuaReport on|off        ReapLuaMaxTime TIME
- *     ReapLuaDebug on|off         ReapLuaMaxInstructions NUMBER[K|M|G]
- *     ReapLuaCache BYTES[K|M|G]
+ * It stands for any program that uses malloc and free inside Apache (thesis 6.4.4, which had bc). The state
+ * is never closed: it goes with the pool.
  *
  * Each request has a fresh state, so scripts share nothing, and any number run at once under the
  * threaded MPMs. What they share is byte code (script_cache).
@@ -29,9 +21,7 @@
 #include <http_log.h>
 #include <http_protocol.h>
 #include <http_request.h>
-#include <httpd.h>
 #include <lauxlib.h>
-#include <lua.h>
 #include <string.h>
 
 APLOG_USE_MODULE(reap_lua);
@@ -40,9 +30,6 @@ extern module AP_MODULE_DECLARE_DATA reap_lua_module __attribute__((visibility("
 
 enum { UNSET = -1 };
 
-static const apr_int64_t default_max_memory = 64 << 20;
-static const apr_time_t default_max_time = 10 * APR_USEC_PER_SEC;
-static const apr_int64_t default_max_instructions = 1000000000;
 static const apr_int64_t default_cache = 4 << 20;
 
 /* --- directives ---------------------------------------------------------------------------------- */
@@ -66,31 +53,26 @@ static void *create_config(apr_pool_t *pool, char *directory)
     return config;
 }
 
+#define MERGE(field) merged->field = own->field != UNSET ? own->field : base->field
+
 static void *merge_config(apr_pool_t *pool, void *base_config, void *own_config)
 {
     const struct script_config *base = base_config, *own = own_config;
     struct script_config *merged = apr_palloc(pool, sizeof *merged);
-    merged->may_free = own->may_free != UNSET ? own->may_free : base->may_free;
-    merged->report = own->report != UNSET ? own->report : base->report;
-    merged->debug = own->debug != UNSET ? own->debug : base->debug;
-    merged->max_instructions =
-        own->max_instructions != UNSET ? own->max_instructions : base->max_instructions;
-    merged->max_memory = own->max_memory != UNSET ? own->max_memory : base->max_memory;
-    merged->max_time = own->max_time != UNSET ? own->max_time : base->max_time;
+    MERGE(may_free);
+    MERGE(report);
+    MERGE(debug);
+    MERGE(max_instructions);
+    MERGE(max_memory);
+    MERGE(max_time);
     return merged;
 }
 
 static struct script_config effective_config(const request_rec *request)
 {
-    struct script_config config =
-        *(struct script_config *)ap_get_module_config(request->per_dir_config, &reap_lua_module);
-    if (config.may_free == UNSET) config.may_free = 1;
-    if (config.report == UNSET) config.report = 0;
-    if (config.debug == UNSET) config.debug = 0;
-    if (config.max_instructions == UNSET) config.max_instructions = default_max_instructions;
-    if (config.max_memory == UNSET) config.max_memory = default_max_memory;
-    if (config.max_time == UNSET) config.max_time = default_max_time;
-    return config;
+    static const struct script_config defaults = {1, 0, 0, 64 << 20, 1000000000, 10 * APR_USEC_PER_SEC};
+    struct script_config *config = ap_get_module_config(request->per_dir_config, &reap_lua_module);
+    return *(struct script_config *)merge_config(request->pool, (void *)&defaults, config);
 }
 
 /* A number, with K, M or G for powers of unit. -1 if the text is no number. */

@@ -6,11 +6,9 @@
 #ifndef SCRIPT_H
 #define SCRIPT_H
 
-#include "script_limits.h"
 #include "script_memory.h"
 
 #include <httpd.h>
-#include <lua.h>
 
 struct script {
     request_rec *request;

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script_forms: what a script does with texts of the web.
- *
- *   r:parseargs(), r:parsebody()   fields of the query and of a body as forms send it: a table with the first
- *                                  value of each name, and one with an array of all its values
- *   r:escape_html(text)            for HTML
- *   r:err(...), r:warn(...), r:notice(...), r:info(...), r:debug(...)
- *                                  a line in the error log, at that level
- */
+/* script_forms: what a script does with texts of the web: fields of the query and of a body, text for HTML
+ * and lines in the error log (mod_reap_lua(7)). */
 #ifndef SCRIPT_FORMS_H
 #define SCRIPT_FORMS_H
 

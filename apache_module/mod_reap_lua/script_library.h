@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* script_library: what of Lua's standard library a script in the server gets.
  *
- * string, table, math, utf8, coroutine (script_coroutine), and the basic functions, with these differences:
+ * string, table, math, utf8, coroutine and the basic functions, with these differences:
  *   dofile, loadfile  absent: they read any file that the server may read. So are io, os, package and
  *                     debug: files, processes, shared objects, and ways around the limits.
  *   load              takes text only: made-up byte code can crash the interpreter.
@@ -10,7 +10,8 @@
  *   xpcall            calls no message handler once time is over: it would run with hooks off.
  *   string.rep, table.move, table.insert, table.remove, collectgarbage
  *                     count as the instructions that their work takes: C code meets no hook.
- *   print             writes to the response (script_request).
+ *   coroutine         Lua's hooks are a thread's: each coroutine gets the hook, and each resume counts as the
+ *                     instructions that it can run before its hook, so that nested ones stretch no limit.
  */
 #ifndef SCRIPT_LIBRARY_H
 #define SCRIPT_LIBRARY_H

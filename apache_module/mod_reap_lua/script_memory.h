@@ -20,8 +20,6 @@
 #include "script_limits.h"
 
 #include <apr_pools.h>
-#include <lua.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 struct script_memory {
