@@ -40,7 +40,6 @@ apr_status_t apr_allocator_create(apr_allocator_t **allocator)
 static void keep_larger(apr_allocator_t *allocator, apr_memnode_t *node)
 {
     apr_memnode_t *before = allocator->larger;
-
     allocator->larger = node; /* first: see pool_free_cleanups */
     if (before) hoard_free(before);
 }
@@ -49,7 +48,6 @@ static void keep_larger(apr_allocator_t *allocator, apr_memnode_t *node)
 static apr_memnode_t *pop_kept(apr_allocator_t *allocator)
 {
     apr_memnode_t *node = allocator->kept;
-
     allocator->kept = node->next;
     allocator->kept_number--;
     return node;
@@ -72,7 +70,6 @@ void apr_allocator_destroy(apr_allocator_t *allocator)
 static apr_size_t page_size(void)
 {
     static apr_size_t bytes; /* the same for whoever sets it */
-
     if (!bytes) bytes = (apr_size_t)sysconf(_SC_PAGESIZE);
     return bytes;
 }
@@ -82,7 +79,6 @@ apr_size_t apr_allocator_align(apr_allocator_t *allocator, apr_size_t size)
 {
     apr_size_t page = page_size();
     apr_size_t total = (size + APR_MEMNODE_T_SIZE + page - 1) & ~(page - 1);
-
     (void)allocator;
     if (total < size) return 0;
     return total < 2 * page ? 2 * page : total;
@@ -92,7 +88,6 @@ apr_size_t apr_allocator_align(apr_allocator_t *allocator, apr_size_t size)
 static apr_memnode_t *take_larger(apr_allocator_t *allocator, apr_size_t index)
 {
     apr_memnode_t *node = allocator->larger;
-
     if (!node || node->index != index) return NULL;
     allocator->larger = NULL;
     return node;
@@ -103,7 +98,6 @@ static void set_most(apr_allocator_t *allocator)
 {
     const apr_size_t all = (2 * KEPT_NODES + LARGER_PAGES) * page_size();
     apr_size_t most = allocator->max_free / (2 * page_size());
-
     allocator->keeps_larger = !allocator->mutex && allocator->max_free - 1 >= all - 1; /* 0 is unlimited */
     if (!allocator->keeps_larger) keep_larger(allocator, NULL);
     if (allocator->max_free == APR_ALLOCATOR_MAX_FREE_UNLIMITED || most > KEPT_NODES) most = KEPT_NODES;
@@ -134,7 +128,6 @@ static __attribute__((noinline)) apr_memnode_t *new_node(apr_allocator_t *alloca
     apr_size_t total = apr_allocator_align(allocator, size);
     apr_size_t index = total / page_size() - 1;
     apr_memnode_t *node;
-
     if (total == 0 || index > APR_UINT32_MAX) return NULL;
     if (index == 1)
         node = allocator->kept ? pop_kept(allocator) : NULL;

@@ -40,7 +40,6 @@ static bool keeps; /* REAP_APR_BRIGADES=keep */
 void brigade_read_settings(void)
 {
     const char *setting = secure_getenv("REAP_APR_BRIGADES");
-
     if (!setting || strcmp(setting, "reuse") == 0) return;
     keeps = strcmp(setting, "keep") == 0;
     if (!keeps) fprintf(stderr, "reap: REAP_APR_BRIGADES=%.100s: there are reuse and keep\n", setting);
@@ -72,7 +71,6 @@ static apr_status_t empty_at_end(void *brigade)
 static void put(apr_pool_t *pool, struct brigade *brigade)
 {
     struct brigade *last = pool->last_idle;
-
     brigade->next = last ? last->next : brigade;
     if (last) last->next = brigade;
     pool->last_idle = brigade;
@@ -82,7 +80,6 @@ static void put(apr_pool_t *pool, struct brigade *brigade)
 static struct brigade *take_oldest(apr_pool_t *pool)
 {
     struct brigade *last = pool->last_idle, *oldest = last->next;
-
     last->next = oldest->next;
     if (--pool->idle_brigades == 0) pool->last_idle = NULL;
     return oldest;
@@ -103,7 +100,6 @@ static __attribute__((noinline)) struct brigade *take(apr_pool_t *pool)
 apr_bucket_brigade *apr_brigade_create(apr_pool_t *pool, apr_bucket_alloc_t *list)
 {
     struct brigade *brigade = pool->idle_brigades > IDLE_BRIGADES ? take(pool) : NULL;
-
     if (!brigade) brigade = pool_alloc(pool, sizeof *brigade);
     if (!brigade) return NULL;
     brigade->shown.p = pool;
@@ -118,7 +114,6 @@ apr_bucket_brigade *apr_brigade_create(apr_pool_t *pool, apr_bucket_alloc_t *lis
 apr_status_t apr_brigade_destroy(apr_bucket_brigade *brigade)
 {
     bool is_ours = brigade->p && pool_drop_cleanup(brigade->p, brigade, empty_at_end);
-
     empty(brigade);
     if (is_ours && !keeps) put(brigade->p, (struct brigade *)brigade);
     return APR_SUCCESS;

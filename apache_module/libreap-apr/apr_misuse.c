@@ -22,7 +22,6 @@ static void write_line(char *line, size_t size, const char *call, const void *po
     apr_time_t now = apr_time_now();
     char date[APR_CTIME_LEN]; /* "Sun Nov 23 08:00:00 2025" */
     int n = 0;
-
     if (ap_log_assert) {
         apr_ctime(date, now);
         n = apr_snprintf(line, size, "[%.19s.%06d %s] [reap:crit] [pid %d:tid %d] ", date,

@@ -50,7 +50,6 @@ static void pool_free(apr_pool_t *pool)
 static __attribute__((noinline, cold)) apr_status_t refuse(apr_pool_t **newpool, apr_abortfunc_t abort_fn)
 {
     apr_pool_t *pool = *newpool;
-
     *newpool = NULL;
     if (pool) pool_free(pool);
     pool_exhausted(abort_fn);
@@ -60,9 +59,8 @@ static __attribute__((noinline, cold)) apr_status_t refuse(apr_pool_t **newpool,
 static apr_status_t pool_new(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn,
                              apr_allocator_t *allocator)
 {
-    apr_pool_t *above = pool_above(parent), *pool;
-
-    pool = parent ? pool_tree_new(parent, abort_fn, allocator) : hoard_calloc(1, sizeof *pool);
+    apr_pool_t *above = pool_above(parent);
+    apr_pool_t *pool = parent ? pool_tree_new(parent, abort_fn, allocator) : hoard_calloc(1, sizeof *pool);
     *newpool = pool;
     if (!pool) return refuse(newpool, abort_fn);
     if (!parent) pool_begin(pool, abort_fn, allocator);
@@ -98,13 +96,11 @@ create_slow(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn, 
 apr_status_t apr_pool_create_ex(apr_pool_t **newpool, apr_pool_t *parent, apr_abortfunc_t abort_fn,
                                 apr_allocator_t *allocator)
 {
-    apr_pool_t *pool;
-
     if (!parent) parent = global_pool;
     if (!parent) return create_slow(newpool, parent, abort_fn, allocator);
     if (!abort_fn) abort_fn = parent->abort_fn;
     if (!allocator) allocator = parent->allocator;
-    pool = must_ask() || parent->ending ? NULL : pool_tree_new_again(parent, abort_fn, allocator);
+    apr_pool_t *pool = must_ask() || parent->ending ? NULL : pool_tree_new_again(parent, abort_fn, allocator);
     if (__builtin_expect(!pool, 0)) return create_slow(newpool, parent, abort_fn, allocator);
     *newpool = pool;
     reapCreate(&pool->reap, &parent->reap);
@@ -116,7 +112,6 @@ apr_status_t apr_pool_create_ex(apr_pool_t **newpool, apr_pool_t *parent, apr_ab
 static apr_status_t pool_new_owner(apr_pool_t **newpool, apr_abortfunc_t abort_fn)
 {
     apr_allocator_t *allocator;
-
     if (apr_allocator_create(&allocator) != APR_SUCCESS) return refuse(newpool, abort_fn);
     if (pool_new(newpool, NULL, NULL, allocator) != APR_SUCCESS) {
         apr_allocator_destroy(allocator);
@@ -156,7 +151,6 @@ static inline void end_contents(apr_pool_t *pool)
 static inline bool has_contents(const apr_pool_t *pool)
 {
     uintptr_t more = (uintptr_t)pool->pre_cleanups | (uintptr_t)pool->cleanups | (uintptr_t)pool->child;
-
     return (more | (uintptr_t)pool->subprocesses | (uintptr_t)pool->cleanup_blocks) != 0;
 }
 
@@ -165,7 +159,6 @@ static inline bool has_grown(const apr_pool_t *pool)
 {
     enum { FAR = 8 * 1024 };
     const struct reap_front *front = pool->reap;
-
     return (uintptr_t)front->bump - (uintptr_t)front >= FAR;
 }
 
@@ -177,7 +170,6 @@ static __attribute__((noinline)) void give_back(apr_pool_t *pool)
     enum { HELD = 1024 * 1024 /* bytes of hoard's, which stay */ };
     static time_t given; /* when hoard did, by the one thread */
     struct timespec now;
-
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     if (pool->allocator->mutex || pool->given_back == (uint16_t)now.tv_sec) return;
     pool->given_back = (uint16_t)now.tv_sec;
@@ -193,7 +185,6 @@ static inline void trim(apr_pool_t *pool)
 {
     enum { KEPT_BY_CLEAR = 1024 * 1024 /* bytes at most: see reapFreeAll */ };
     apr_size_t most = pool->allocator->max_free;
-
     if (most != APR_ALLOCATOR_MAX_FREE_UNLIMITED && most < KEPT_BY_CLEAR) reapTrim(&pool->reap, most);
 }
 
@@ -202,7 +193,6 @@ static inline void trim(apr_pool_t *pool)
 void apr_pool_clear(apr_pool_t *pool)
 {
     bool was_ending = pool->ending, grown = has_grown(pool);
-
     if (has_contents(pool)) {
         end_contents(pool);
         if (pool->cleanup_blocks && !pool->pre_cleanups) pool_free_cleanups(pool, true);
@@ -223,7 +213,6 @@ static __attribute__((noinline)) void free_other(apr_pool_t *pool)
 {
     apr_allocator_t *allocator = pool->allocator;
     bool owner = allocator->owner == pool;
-
     pool_free(pool);
     if (owner) apr_allocator_destroy(allocator);
 }
@@ -251,7 +240,6 @@ static apr_status_t global_mutex_set(apr_allocator_t *allocator)
 {
     apr_thread_mutex_t *mutex;
     apr_status_t status = apr_thread_mutex_create(&mutex, APR_THREAD_MUTEX_DEFAULT, global_pool);
-
     if (status == APR_SUCCESS) apr_allocator_mutex_set(allocator, mutex);
     return status;
 }
@@ -260,7 +248,6 @@ static apr_status_t global_pool_create(void)
 {
     apr_allocator_t *allocator;
     apr_status_t status = apr_allocator_create(&allocator);
-
     if (status != APR_SUCCESS) return status;
     status = apr_pool_create_ex(&global_pool, NULL, NULL, allocator);
     if (status != APR_SUCCESS) {
@@ -279,7 +266,6 @@ apr_status_t apr_pool_initialize(void)
 {
     static bool before;
     apr_status_t status;
-
     if (initialized++) return APR_SUCCESS;
     if (!before) {
         if (!pool_tree_start()) {
@@ -300,7 +286,6 @@ apr_status_t apr_pool_initialize(void)
 void apr_pool_terminate(void)
 {
     apr_pool_t *pool = global_pool;
-
     if (!initialized || --initialized) return;
     apr_pool_destroy(pool);
     pool_tree_trim();

@@ -148,7 +148,6 @@ void *pool_alloc_slow(apr_pool_t *pool, apr_size_t size);
 static inline void *pool_alloc(apr_pool_t *pool, apr_size_t size)
 {
     void *object = reap_bump(&pool->reap, size);
-
     return __builtin_expect(object != NULL, 1) ? object : pool_alloc_slow(pool, size);
 }
 

@@ -22,7 +22,6 @@ void *pool_exhausted(apr_abortfunc_t abort_fn)
 void *pool_alloc_slow(apr_pool_t *pool, apr_size_t size)
 {
     void *object = reapMalloc(&pool->reap, size);
-
     return object ? object : pool_exhausted(pool->abort_fn);
 }
 
@@ -31,7 +30,6 @@ void *apr_palloc(apr_pool_t *pool, apr_size_t size) { return pool_alloc(pool, si
 void *apr_pcalloc(apr_pool_t *pool, apr_size_t size)
 {
     void *object = reapCalloc(&pool->reap, 1, size);
-
     return object ? object : pool_exhausted(pool->abort_fn);
 }
 
@@ -45,10 +43,8 @@ void apr_pfree(apr_pool_t *pool, void *object)
 
 void *apr_prealloc(apr_pool_t *pool, void *object, apr_size_t size)
 {
-    void *moved;
-
     pool_call = "apr_prealloc";
-    moved = reapRealloc(&pool->reap, object, size);
+    void *moved = reapRealloc(&pool->reap, object, size);
     pool_call = NULL;
     return moved ? moved : pool_exhausted(pool->abort_fn);
 }
@@ -62,7 +58,6 @@ static __attribute__((noinline)) void *copy_slow(apr_pool_t *pool, const void *f
                                                  apr_size_t size)
 {
     char *copy = pool_alloc_slow(pool, size);
-
     if (!copy) return NULL;
     if (size > length) copy[length] = '\0';
     return memcpy(copy, from, length);
@@ -71,26 +66,21 @@ static __attribute__((noinline)) void *copy_slow(apr_pool_t *pool, const void *f
 void *apr_pmemdup(apr_pool_t *pool, const void *from, apr_size_t size)
 {
     void *copy = from ? reap_bump(&pool->reap, size) : NULL;
-
     if (copy) return memcpy(copy, from, size);
     return from ? copy_slow(pool, from, size, size) : NULL;
 }
 
 char *apr_pstrdup(apr_pool_t *pool, const char *from)
 {
-    apr_size_t size;
-    char *copy;
-
     if (!from) return NULL;
-    size = strlen(from) + 1;
-    copy = reap_bump(&pool->reap, size);
+    apr_size_t size = strlen(from) + 1;
+    char *copy = reap_bump(&pool->reap, size);
     return copy ? memcpy(copy, from, size) : copy_slow(pool, from, size, size);
 }
 
 char *apr_pstrmemdup(apr_pool_t *pool, const char *from, apr_size_t length)
 {
     char *copy = from ? reap_bump(&pool->reap, length + 1) : NULL;
-
     if (!copy) return from ? copy_slow(pool, from, length, length + 1) : NULL;
     copy[length] = '\0';
     return memcpy(copy, from, length);
@@ -117,7 +107,6 @@ static void text_begin(struct text *text, apr_pool_t *pool)
 {
     const struct reap_front *front = pool->reap;
     size_t room = (size_t)(front->end - front->bump);
-
     text->pool = pool;
     text->start = room < LINE ? text->first : front->bump;
     text->is_object = false;
@@ -129,7 +118,6 @@ static void text_begin(struct text *text, apr_pool_t *pool)
 static __attribute__((noinline)) char *text_move(struct text *text, size_t size, size_t length)
 {
     char *object = reapMalloc(&text->pool->reap, size);
-
     return object ? memcpy(object, text->first, length) : NULL;
 }
 
@@ -145,7 +133,6 @@ static int text_grow(apr_vformatter_buff_t *out)
     struct text *text = (struct text *)out;
     size_t length = (size_t)(out->curpos - text->start), size = 2 * (length + 1);
     char *grown = text->is_object ? text->start : text_take(text, length + 1, length);
-
     if (!grown) return -1;
     text->start = grown;
     text->is_object = true;
@@ -159,13 +146,10 @@ static int text_grow(apr_vformatter_buff_t *out)
 
 static char *text_finish(struct text *text)
 {
-    size_t size;
-    char *result;
-
     *text->out.curpos++ = '\0';
-    size = (size_t)(text->out.curpos - text->start);
+    size_t size = (size_t)(text->out.curpos - text->start);
     if (!text->is_object) return text_take(text, size, size);
-    result = reapRealloc(&text->pool->reap, text->start, size);
+    char *result = reapRealloc(&text->pool->reap, text->start, size);
     return result ? result : text->start;
 }
 
@@ -173,7 +157,6 @@ char *apr_pvsprintf(apr_pool_t *pool, const char *format, va_list args)
 {
     struct text text;
     char *result = NULL;
-
     text_begin(&text, pool);
     if (apr_vformatter(text_grow, &text.out, format, args) != -1)
         result = text_finish(&text);
@@ -185,10 +168,8 @@ char *apr_pvsprintf(apr_pool_t *pool, const char *format, va_list args)
 char *apr_psprintf(apr_pool_t *pool, const char *format, ...)
 {
     va_list args;
-    char *result;
-
     va_start(args, format);
-    result = apr_pvsprintf(pool, format, args);
+    char *result = apr_pvsprintf(pool, format, args);
     va_end(args);
     return result;
 }

@@ -30,13 +30,11 @@ static void spare_all(apr_pool_t *pool, struct cleanup_block *block)
 static struct cleanup *take_of_block(apr_pool_t *pool)
 {
     struct cleanup_block *block = hoard_malloc(sizeof *block);
-    struct cleanup *record;
-
     if (!block) return pool_exhausted(pool->abort_fn);
     block->next = pool->cleanup_blocks;
     pool->cleanup_blocks = block;
     spare_all(pool, block);
-    record = pool->spare_cleanups;
+    struct cleanup *record = pool->spare_cleanups;
     pool->spare_cleanups = record->next;
     return record;
 }
@@ -54,10 +52,8 @@ static inline void fill(struct cleanup **list, struct cleanup *cleanup, const vo
 static __attribute__((noinline)) void push_slow(apr_pool_t *pool, struct cleanup **list, const void *data,
                                                 cleanup_fn *plain, cleanup_fn *child)
 {
-    struct cleanup *cleanup;
-
     pool_check(pool, child ? "apr_pool_cleanup_register" : "apr_pool_pre_cleanup_register");
-    cleanup = take_of_block(pool);
+    struct cleanup *cleanup = take_of_block(pool);
     if (cleanup) fill(list, cleanup, data, plain, child);
 }
 
@@ -65,7 +61,6 @@ void pool_free_cleanups(apr_pool_t *pool, bool lives_on)
 {
     struct cleanup_block *kept = lives_on ? pool->cleanup_blocks : NULL, *block;
     struct cleanup_block **first = kept ? &kept->next : &pool->cleanup_blocks;
-
     if (kept && !*first) return; /* its records, and the pool's own, are the spare ones */
     pool->spare_cleanups = NULL;
     pool->carved_cleanups = 0;
@@ -82,7 +77,6 @@ static inline void push(apr_pool_t *pool, struct cleanup **list, const void *dat
                         cleanup_fn *child)
 {
     struct cleanup *cleanup = pool->spare_cleanups;
-
     if (cleanup)
         pool->spare_cleanups = cleanup->next;
     else if (pool->carved_cleanups < OWN_CLEANUPS)
@@ -115,7 +109,6 @@ static struct cleanup **find(struct cleanup **list, const void *data, cleanup_fn
 static bool drop(apr_pool_t *pool, struct cleanup **place)
 {
     struct cleanup *cleanup = *place;
-
     if (!cleanup) {
         pool_check(pool, "apr_pool_cleanup_kill");
         return false;
@@ -140,11 +133,9 @@ void apr_pool_cleanup_kill(apr_pool_t *pool, const void *data, cleanup_fn *plain
 
 void apr_pool_child_cleanup_set(apr_pool_t *pool, const void *data, cleanup_fn *plain, cleanup_fn *child)
 {
-    struct cleanup *cleanup;
-
     if (!pool) return;
     pool_check(pool, "apr_pool_child_cleanup_set");
-    cleanup = *find(&pool->cleanups, data, plain);
+    struct cleanup *cleanup = *find(&pool->cleanups, data, plain);
     if (cleanup) cleanup->child = child;
 }
 
@@ -158,9 +149,7 @@ apr_status_t apr_pool_cleanup_run(apr_pool_t *pool, void *data, cleanup_fn *plai
 
 void pool_run_cleanups(apr_pool_t *pool, struct cleanup **list)
 {
-    struct cleanup *cleanup;
-
-    while ((cleanup = *list)) {
+    for (struct cleanup *cleanup; (cleanup = *list);) {
         cleanup_fn *plain = cleanup->plain;
         void *data = (void *)cleanup->data;
         *list = cleanup->next;
@@ -173,9 +162,7 @@ void pool_run_cleanups(apr_pool_t *pool, struct cleanup **list)
  * that the child does not have, and frees nothing. */
 static void run_before_exec(apr_pool_t *pool)
 {
-    struct cleanup *cleanup;
-
-    while ((cleanup = pool->cleanups)) {
+    for (struct cleanup *cleanup; (cleanup = pool->cleanups);) {
         pool->cleanups = cleanup->next;
         cleanup->child((void *)cleanup->data);
     }

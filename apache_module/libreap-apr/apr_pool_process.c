@@ -21,7 +21,6 @@ struct subprocess {
 void apr_pool_note_subprocess(apr_pool_t *pool, apr_proc_t *process, apr_kill_conditions_e how)
 {
     struct subprocess *noted = apr_palloc(pool, sizeof *noted);
-
     if (!noted) return;
     *noted = (struct subprocess){.next = pool->subprocesses, .process = process, .how = how};
     pool->subprocesses = noted;
@@ -39,7 +38,6 @@ static bool runs(struct subprocess *noted)
 static bool signal_all(struct subprocess *list)
 {
     bool asked = false;
-
     for (struct subprocess *noted = list; noted; noted = noted->next) {
         if (noted->how == APR_KILL_AFTER_TIMEOUT || noted->how == APR_KILL_ONLY_ONCE)
             asked |= apr_proc_kill(noted->process, SIGTERM) == APR_SUCCESS;
@@ -53,7 +51,6 @@ static bool signal_all(struct subprocess *list)
 static bool any_in_grace(struct subprocess *list)
 {
     bool any = false;
-
     for (struct subprocess *noted = list; noted; noted = noted->next)
         if (noted->how == APR_KILL_AFTER_TIMEOUT) any |= runs(noted);
     return any;
@@ -62,16 +59,14 @@ static bool any_in_grace(struct subprocess *list)
 static void wait_grace(struct subprocess *list)
 {
     apr_interval_time_t step = FIRST_STEP_USECS;
-
     apr_sleep(step);
     for (; any_in_grace(list) && step < GRACE_USECS; step *= 2) apr_sleep(step);
 }
 
 void pool_end_subprocesses(struct subprocess *list)
 {
-    struct subprocess *noted;
-
-    for (noted = list; noted; noted = noted->next) runs(noted);
+    struct subprocess *noted = list;
+    for (; noted; noted = noted->next) runs(noted);
     if (signal_all(list)) wait_grace(list);
     for (noted = list; noted; noted = noted->next)
         if (noted->how == APR_KILL_AFTER_TIMEOUT) apr_proc_kill(noted->process, SIGKILL);

@@ -31,7 +31,6 @@ static void lock(struct pool_list_lock *lock)
 static struct pool_list_lock *take(const apr_pool_t *parent)
 {
     struct pool_list_lock *chosen = pool_lock_of(parent);
-
     if (!__libc_single_threaded) lock(chosen);
     return chosen;
 }
@@ -52,7 +51,6 @@ apr_pool_t *pool_tree_new(apr_pool_t *parent, apr_abortfunc_t abort_fn, apr_allo
 {
     struct pool_list_lock *taken = take(parent);
     apr_pool_t *pool = taken->number ? taken->dead[--taken->number] : NULL;
-
     if (!pool) {
         pool_unlock(taken); /* the backend may ask the kernel */
         pool = hoard_malloc(sizeof *pool);
@@ -75,9 +73,7 @@ void pool_tree_trim(void)
 
 void pool_tree_hand_up(apr_pool_t *pool)
 {
-    apr_pool_t *child;
-
-    while ((child = pool->child)) {
+    for (apr_pool_t *child; (child = pool->child);) {
         struct pool_list_lock *taken = take(pool);
         pool_unlink(child);
         child->parent = NULL;

@@ -45,7 +45,6 @@ void pool_tree_prepare_for_fork(void);
 static inline struct pool_list_lock *pool_lock_of(const apr_pool_t *parent)
 {
     size_t number = (uintptr_t)parent / 128 % POOL_LOCKS;
-
     return (void *)((char *)pool_locks + number * sizeof *pool_locks);
 }
 
@@ -83,7 +82,6 @@ static inline apr_pool_t *pool_tree_new_again(apr_pool_t *parent, apr_abortfunc_
                                               apr_allocator_t *allocator)
 {
     struct pool_list_lock *lock = pool_lock_of(parent);
-
     if (!pool_lock_try(lock)) return NULL;
     if (__builtin_expect(lock->number == 0, 0)) {
         pool_unlock(lock);
@@ -117,7 +115,6 @@ void pool_tree_end_slow(apr_pool_t *pool);
 static inline void pool_tree_end(apr_pool_t *pool)
 {
     struct pool_list_lock *lock = pool_lock_of(pool->parent);
-
     if (__builtin_expect(pool_lock_try(lock), 1))
         pool_tree_end_locked(lock, pool);
     else

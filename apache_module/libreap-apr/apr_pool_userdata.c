@@ -13,7 +13,6 @@ apr_status_t apr_pool_userdata_setn(const void *data, const char *key, apr_statu
                                     apr_pool_t *pool)
 {
     apr_hash_t *values = table(pool);
-
     if (!values) return APR_ENOMEM;
     apr_hash_set(values, key, APR_HASH_KEY_STRING, data);
     if (cleanup) apr_pool_cleanup_register(pool, data, cleanup, cleanup);
@@ -25,7 +24,6 @@ apr_status_t apr_pool_userdata_set(const void *data, const char *key, apr_status
                                    apr_pool_t *pool)
 {
     apr_hash_t *values = table(pool);
-
     if (values && !apr_hash_get(values, key, APR_HASH_KEY_STRING)) key = apr_pstrdup(pool, key);
     return key ? apr_pool_userdata_setn(data, key, cleanup, pool) : APR_ENOMEM;
 }
