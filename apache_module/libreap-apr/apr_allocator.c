@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apr_allocator.c: memory nodes, for those who use apr_allocator_t directly, and max_free.
  *
- * Pools do not use nodes: their chunks are their reap's. Bucket allocators do, and read a node's fields,
- * which are public:
- *
- *     node                                                       node + (index + 1) pages
- *     | apr_memnode_t | first_avail ...                          | endp
- *
- * A node comes from hoard. A request of httpd takes and frees three or four nodes of the smallest size, and
- * over HTTP/2 one of five pages, on whatever thread serves the connection then. So an allocator keeps a few
- * of these, and the last larger one: they stay in the cache, and need not go back to the heap of another CPU.
- * An allocator with a mutex belongs to several threads, and keeps none, so that it needs no lock. The mutex
- * that is set is only remembered.
- * What it keeps goes back with what its pool keeps (give_back in apr_pool.c), so that a server which is quiet
- * after a load does not hold what each connection needed.
+ * Pools do not use nodes: their chunks are their reap's. Bucket allocators do, and read a node's public
+ * fields. A node comes from hoard. A request of httpd takes and frees three or four nodes of the smallest
+ * size, and over HTTP/2 one of five pages, on whatever thread serves the connection then. So an allocator
+ * keeps a few of these, and the last larger one: they need not go back to the heap of another CPU. One with a
+ * mutex belongs to several threads, and keeps none, so that it needs no lock; the mutex is only remembered.
+ * What it keeps goes back with what its pool keeps (give_back in apr_pool.c).
  */
 #include "apr_pool.h"
 
@@ -64,8 +57,6 @@ void apr_allocator_destroy(apr_allocator_t *allocator)
     allocator_trim(allocator);
     hoard_free(allocator);
 }
-
-/* --- nodes ----------------------------------------------------------------------------------- */
 
 static apr_size_t page_size(void)
 {
@@ -169,8 +160,6 @@ void apr_allocator_free(apr_allocator_t *allocator, apr_memnode_t *node)
     else if (!keep(allocator, node))
         keep_or_free(allocator, node);
 }
-
-/* --- attributes ------------------------------------------------------------------------------ */
 
 void apr_allocator_owner_set(apr_allocator_t *allocator, apr_pool_t *pool) { allocator->owner = pool; }
 

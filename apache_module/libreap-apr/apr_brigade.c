@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apr_brigade.c: brigades that are used again.
  *
- * Stock apr_brigade_create takes a brigade from its pool, and apr_brigade_destroy only empties it: the memory
- * stays until the pool ends. So a pool that lives long grows: the session of an HTTP/2 connection by two
- * brigades for each request, a connection with TLS by one, a request by one for each 8 KiB that
- * mod_ext_filter passes. Here a pool keeps its destroyed brigades in a queue, and apr_brigade_create takes
- * the oldest one when there are more than a few:
+ * Stock apr_brigade_create takes a brigade from its pool, and apr_brigade_destroy only empties it, so that a
+ * pool that lives long grows: the session of an HTTP/2 connection by two brigades for each request. Here a
+ * pool keeps its destroyed brigades in a queue, and apr_brigade_create takes the oldest one of more than a
+ * few:
  *
  *     pool->last_idle -> newest -> oldest -> ... -> newest      (a ring, idle_brigades long)
  *
- * Use after destroy: on stock pools a module may by mistake fill a brigade that it has destroyed, and pass it
- * on; it works there. Here the memory stays a brigade as long as its pool lives, empty and whole. It is used
- * again only after IDLE_BRIGADES others of its pool were destroyed, and only if it is empty then. One that is
- * not was taken into use by such a module, and is left to it for good. What remains is a module that fills
- * one later than that: it shares the brigade with its next user. REAP_APR_BRIGADES=keep turns this off:
- * brigades stay until their pool ends, as on stock pools.
+ * Use after destroy: a module may by mistake fill a brigade that it has destroyed, and pass it on; on stock
+ * pools that works. So a brigade is used again only after IDLE_BRIGADES others of its pool were destroyed,
+ * and only if it is empty then; else it is left to that module for good. Who fills one later shares it with
+ * its next user: REAP_APR_BRIGADES=keep keeps all until their pool ends, as on stock pools.
  *
- * libaprutil defines both calls, and calls them itself; all of these calls come here, since libreap-apr is
- * loaded first. A program need not have libaprutil: what follows uses only the macros of apr_buckets.h.
+ * libaprutil's own calls come here too, since libreap-apr is loaded first. A program need not have
+ * libaprutil: what follows uses only the macros of apr_buckets.h.
  */
 #include "apr_pool.h"
 
@@ -66,8 +63,6 @@ static apr_status_t empty_at_end(void *brigade)
     return APR_SUCCESS;
 }
 
-/* --- the queue ------------------------------------------------------------------------------- */
-
 static void put(apr_pool_t *pool, struct brigade *brigade)
 {
     struct brigade *last = pool->last_idle;
@@ -94,8 +89,6 @@ static __attribute__((noinline)) struct brigade *take(apr_pool_t *pool)
     }
     return NULL;
 }
-
-/* --- the calls ------------------------------------------------------------------------------- */
 
 apr_bucket_brigade *apr_brigade_create(apr_pool_t *pool, apr_bucket_alloc_t *list)
 {

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apr_misuse.c: the line of a misuse as users of APR need it: with the call that they made and, in httpd's
- * error log, with what stands before the log's other entries.
- *
- *     reap: apr_pfree(0x7f22c4002080): freed twice
- *     [Sun Nov 23 08:00:00.061728 2025] [reap:crit] [pid 4711:tid 4720] reap: apr_pfree(0x7f22c40020...
- *
- * mod_reap adds the request.
+ * error log, with what stands before the log's other entries. mod_reap adds the request.
  */
 #include "apr_pool.h"
 

@@ -45,8 +45,7 @@ static void pool_free(apr_pool_t *pool)
     }
 }
 
-/* Frees a new pool for which there is no reap, or no memory at all. The abort function may leave by longjmp.
- */
+/* Frees a new pool that has no reap, or no memory at all. The abort function may leave by longjmp. */
 static __attribute__((noinline, cold)) apr_status_t refuse(apr_pool_t **newpool, apr_abortfunc_t abort_fn)
 {
     apr_pool_t *pool = *newpool;

@@ -1,33 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apr_pool.h: an APR pool on a reap, as the files of libreap-apr share it.
  *
- * libreap-apr defines every function of apr_pools.h and apr_allocator.h, so that a program that
- * loads it before libapr has all of its pools on reaps. All or nothing: stock code would read this
- * struct as its own.
- *
- *     apr_pool_t (of hoard)            reap (chunks of hoard)
- *     +-----------+                    +-------------------------------+
- *     | reap      | -----------------> | objects of apr_palloc ...     |
- *     | cleanups  | -> record -> ...   +-------------------------------+
- *     | child     | -> newest -> ... -> oldest, linked by `sibling`
- *     +-----------+
- *
- * Vocabulary
- *     pool       what APR calls so: a reap, with APR's cleanups, children, subprocesses, user data
- *     cleanup    a function that runs when its pool is cleared or destroyed
- *     ending     a pool whose children are gone and whose cleanups run
+ * libreap-apr defines every function of apr_pools.h and apr_allocator.h, so that a program that loads it
+ * before libapr has all of its pools on reaps. All or nothing: stock code would read this struct as its own.
+ * A pool is a reap with APR's cleanups, children, subprocesses and user data. It is ending once its children
+ * are gone.
  *
  * Invariants
- *     - The reap of a pool is a child of its parent's reap: limits and reports follow the pools.
- *       Only a reap that was made while its pool's parent was ending has the parent's parent's reap above
- *       it, since the parent's objects are about to go, and such a pool stays.
+ *     - The reap of a pool is a child of its parent's reap: limits and reports follow the pools. If the
+ * parent was ending, whose objects are about to go, it is a child of the parent's parent's.
  *     - Cleanup records are hoard's, not the reap's, so that a pool at its limit can still register. Sixteen
  *       lie in the pool, others in blocks, of which one stays the pool's until it is destroyed.
  *     - *pool->ref == pool, for every pool in a list of children.
  *
- * Threads: one thread at a time in a pool; children of one parent may be made and destroyed by any
- * threads at once. The lists of children have locks of their own (apr_pool_tree.c), because the
- * parent's allocator often has no mutex.
+ * Threads: one at a time in a pool; any threads make and destroy children of one parent at once. The lists of
+ * children have locks of their own (apr_pool_tree.c), because the parent's allocator often has no mutex.
  */
 #ifndef APR_POOL_H
 #define APR_POOL_H

@@ -49,11 +49,8 @@ void *apr_prealloc(apr_pool_t *pool, void *object, apr_size_t size)
     return moved ? moved : pool_exhausted(pool->abort_fn);
 }
 
-/* --- copies ---------------------------------------------------------------------------------- */
-
-/* libapr's functions of these names would do, with two calls more for each string. */
-
-/* Where the pool has no room at hand. The other cases end with a jump to memcpy, and save no registers. */
+/* libapr's copies would do, with two calls more for each string.
+ * Where the pool has no room at hand. The other cases end with a jump to memcpy, and save no registers. */
 static __attribute__((noinline)) void *copy_slow(apr_pool_t *pool, const void *from, apr_size_t length,
                                                  apr_size_t size)
 {
@@ -86,12 +83,9 @@ char *apr_pstrmemdup(apr_pool_t *pool, const char *from, apr_size_t length)
     return memcpy(copy, from, length);
 }
 
-/* --- formatted strings ----------------------------------------------------------------------- */
-
 /* Text is written where the next object of the pool will be, and becomes that object: nearly every string of
- * httpd fits there. Where that place is small, or where there is none (the pool has free memory to use
- * again, or a tool watches it), text begins in a buffer on the stack. Once it is longer it moves to an object
- * that is doubled as needed and cut to size at the end; while nothing else is allocated, both happen in
+ * httpd fits there. Where that place is small, or there is none, text begins in a buffer on the stack. Once
+ * it is longer it moves to an object that is doubled as needed and cut to size at the end, as a rule in
  * place. */
 enum { LINE = 256 /* bytes that the place must have */ };
 

@@ -13,8 +13,6 @@ struct cleanup_block {
     struct cleanup records[BLOCK_RECORDS];
 };
 
-/* --- records --------------------------------------------------------------------------------- */
-
 static void spare(apr_pool_t *pool, struct cleanup *record)
 {
     record->next = pool->spare_cleanups;
@@ -71,8 +69,6 @@ void pool_free_cleanups(apr_pool_t *pool, bool lives_on)
     if (kept) spare_all(pool, kept);
 }
 
-/* --- registering ----------------------------------------------------------------------------- */
-
 static inline void push(apr_pool_t *pool, struct cleanup **list, const void *data, cleanup_fn *plain,
                         cleanup_fn *child)
 {
@@ -96,8 +92,6 @@ void apr_pool_pre_cleanup_register(apr_pool_t *pool, const void *data, cleanup_f
 {
     if (pool) push(pool, &pool->pre_cleanups, data, plain, NULL);
 }
-
-/* --- finding --------------------------------------------------------------------------------- */
 
 /* The place that points to the latest registration of plain with data, or to the end of the list. */
 static struct cleanup **find(struct cleanup **list, const void *data, cleanup_fn *plain)
@@ -138,8 +132,6 @@ void apr_pool_child_cleanup_set(apr_pool_t *pool, const void *data, cleanup_fn *
     struct cleanup *cleanup = *find(&pool->cleanups, data, plain);
     if (cleanup) cleanup->child = child;
 }
-
-/* --- running --------------------------------------------------------------------------------- */
 
 apr_status_t apr_pool_cleanup_run(apr_pool_t *pool, void *data, cleanup_fn *plain)
 {

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apr_pool_tree.h: the lists of children, their locks, and dead pools for the next ones.
  *
- * A list is guarded by one of a few locks, chosen by the parent's address, rather than by one in
- * each pool: so few can be taken around fork, and a forked child, whose other threads are gone,
- * finds every list whole and every lock free. No more than one is ever held otherwise, and nothing
- * is called under it, so that they have no rank to keep. A thread holds one for a few instructions: who
- * waits spins, and then offers its processor.
+ * One of a few locks guards a list, by the parent's address: so few can be taken around fork, and a forked
+ * child, whose other threads are gone, finds every list whole and every lock free. Else no more than one is
+ * held, for a few instructions, and nothing is called under it. Who waits spins, and then offers its
+ * processor.
  *
- * Each lock has a shelf of dead pools, the structs alone, for the next children of its parents: a request's
- * pools go with it, and the next one has as many, mostly with a parent at the same address. Which ones there
- * are is not in their own memory, for a program may use a dead pool by mistake. A shelf has 7 of 640 bytes.
- * The locks are a block of that size too: so they lie on the page of the first pools, to which a forked child
- * writes in any case.
+ * Each lock has a shelf of 7 dead pools, the structs alone, for the next children of its parents: a request's
+ * pools go with it, and the next one has as many. Which ones there are is not in their own memory, for a
+ * program may use a dead pool by mistake. The locks are as large as a pool: so they lie on the page of the
+ * first pools, to which a forked child writes in any case.
  *
  * What is inline here calls nothing but at its end, so that apr_pool_create_ex and apr_pool_destroy save no
  * registers.
