@@ -92,12 +92,15 @@ static apr_int64_t parse_number(const char *argument, apr_int64_t unit)
     return number;
 }
 
+static const char *complain(const cmd_parms *cmd, const char *argument, const char *wanted)
+{
+    return apr_psprintf(cmd->pool, "%s: '%s' is not %s", cmd->cmd->name, argument, wanted);
+}
+
 static const char *set_bytes(const cmd_parms *cmd, apr_int64_t *bytes, const char *argument)
 {
     *bytes = parse_number(argument, 1024);
-    return *bytes >= 0 ? NULL
-                       : apr_psprintf(cmd->pool, "%s: '%s' is not a number of bytes (as in 64M)",
-                                      cmd->cmd->name, argument);
+    return *bytes >= 0 ? NULL : complain(cmd, argument, "a number of bytes (as in 64M)");
 }
 
 static const char *set_max_memory(cmd_parms *cmd, void *own_config, const char *argument)
@@ -117,9 +120,7 @@ static const char *set_max_instructions(cmd_parms *cmd, void *own_config, const 
 {
     struct script_config *config = own_config;
     config->max_instructions = parse_number(argument, 1000);
-    return config->max_instructions >= 0
-               ? NULL
-               : apr_psprintf(cmd->pool, "%s: '%s' is not a number (as in 500M)", cmd->cmd->name, argument);
+    return config->max_instructions >= 0 ? NULL : complain(cmd, argument, "a number (as in 500M)");
 }
 
 static const char *set_max_time(cmd_parms *cmd, void *own_config, const char *argument)
@@ -129,8 +130,7 @@ static const char *set_max_time(cmd_parms *cmd, void *own_config, const char *ar
     /* httpd's parser takes a word without digits for 0 */
     if (!apr_isdigit(*argument) || ap_timeout_parameter_parse(argument, &time, "s") != APR_SUCCESS ||
         time < 0)
-        return apr_psprintf(cmd->pool, "%s: '%s' is not a time (as in 10s or 500ms)", cmd->cmd->name,
-                            argument);
+        return complain(cmd, argument, "a time (as in 10s or 500ms)");
     config->max_time = time;
     return NULL;
 }

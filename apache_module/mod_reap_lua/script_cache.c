@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script_cache: see the header. */
 #include "script_cache.h"
 
 #include <apr_time.h>

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* script_cache: scripts as byte code, one cache for each process, so that a request does not compile them.
  *
- * A script is known by its file's name, and is valid while device, inode, size and the times of the last
- * modification and change are those of its file. A file that changed less than two seconds ago may change
- * again within one tick of its file system's clock: it is compiled for each request. The longest unused
- * scripts go when the cache is full. Only what this process compiled from text gets in: byte code can crash
- * Lua.
+ * A script is known by its file's name, and valid while device, inode, size and times are its file's. A file
+ * that changed less than two seconds ago may change again within one tick of its file system's clock: each
+ * request compiles it. The longest unused scripts go when the cache is full. Only what this process compiled
+ * from text gets in: byte code can crash Lua. Scripts that do not compile are remembered with their message,
+ * which is logged once.
  *
- * Scripts that do not compile are remembered with their message, so that each one is logged once, and not by
- * each request, until its file changes.
- *
- * Memory: malloc's, not a pool's: a pool would keep what the cache gives up.
- * Threads: any, at any time. A lock is held for a search and for a change, not while Lua reads.
+ * The memory is malloc's: a pool would keep what the cache gives up. Any thread, at any time: a lock is held
+ * for a search and for a change, not while Lua reads.
  */
 #ifndef SCRIPT_CACHE_H
 #define SCRIPT_CACHE_H
@@ -21,8 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Once in each process, before other calls; size is the most that the cache may hold, in bytes; 0: nothing.
- */
+/* Once in each process, before other calls; size: the most bytes that the cache may hold; 0: nothing. */
 void script_cache_init(size_t size);
 
 /* Pushes the function of a cached script, and returns true. If there is none, or no memory for it, pushes

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script_error: see the header. */
 #include "script_error.h"
 #include "script.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script_forms: see the header. */
 #include "script_forms.h"
 #include "script.h"
 
@@ -9,8 +8,6 @@
 #include <string.h>
 
 APLOG_USE_MODULE(reap_lua);
-
-/* --- fields --------------------------------------------------------------------------------------- */
 
 static int digit_of(int c)
 {
@@ -88,8 +85,6 @@ static int parse_body(lua_State *L)
     return push_fields(L, body, size);
 }
 
-/* --- HTML ------------------------------------------------------------------------------------------ */
-
 static int escape_html(lua_State *L)
 {
     size_t size;
@@ -109,8 +104,6 @@ static int escape_html(lua_State *L)
     luaL_pushresult(&escaped);
     return 1;
 }
-
-/* --- the log --------------------------------------------------------------------------------------- */
 
 /* Upvalue: the level. The log escapes what is no text. */
 static int log_text(lua_State *L)

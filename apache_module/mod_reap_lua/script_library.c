@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script_library: see the header. */
 #include "script_library.h"
 #include "script.h"
 
@@ -163,12 +162,6 @@ static void replace(lua_State *L, const char *name, lua_CFunction function)
     lua_setfield(L, -2, name);
 }
 
-static void remove_global(lua_State *L, const char *name)
-{
-    lua_pushnil(L);
-    lua_setglobal(L, name);
-}
-
 void script_library_open(lua_State *L)
 {
     static const luaL_Reg libraries[] = {{LUA_GNAME, luaopen_base},
@@ -182,9 +175,11 @@ void script_library_open(lua_State *L)
         luaL_requiref(L, library->name, library->func, 1);
         lua_pop(L, 1);
     }
-    remove_global(L, "dofile");
-    remove_global(L, "loadfile");
     lua_pushglobaltable(L);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "dofile");
+    lua_pushnil(L);
+    lua_setfield(L, -2, "loadfile");
     replace(L, "load", load_text);
     replace(L, "xpcall", xpcall_in_time);
     replace(L, "setmetatable", setmetatable_without_gc);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script_limits: see the header. */
 #include "script_limits.h"
 #include "script.h"
 

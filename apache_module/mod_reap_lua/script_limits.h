@@ -3,12 +3,11 @@
  *
  * A look compares both with their limits. An instruction hook looks each 10000 instructions of a thread of
  * Lua's, a charge looks after as many, and the allocator asks for one after each megabyte, because one
- * instruction can copy all of a script's memory: it counts as 10000. Time is what the thread computes: a
- * script that waits for a slow client does no harm, and httpd's Timeout watches over it. A C function of
- * Lua's library that runs on for long without memory (a pattern with many repetitions) meets no hook.
+ * instruction can copy all of a script's memory: it counts as 10000. Time is what the thread computes, and
+ * not what it waits. A C function of Lua's that runs on without memory (a pattern with many repetitions)
+ * meets no hook.
  *
- * Once a limit is met the script is over: each further instruction is an error, so a script that catches the
- * error gets no further, in whichever of its coroutines.
+ * Once a limit is met each further instruction is an error, in whichever coroutine.
  */
 #ifndef SCRIPT_LIMITS_H
 #define SCRIPT_LIMITS_H
@@ -32,8 +31,7 @@ struct script_limits {
 /* Starts the clock. The script's struct script (script.h) must be in place. */
 void script_limits_start(lua_State *L);
 
-/* Sets the hook of a new coroutine. A coroutine looks oftener, since a script can leave it before its hook.
- */
+/* Sets the hook of a new coroutine, which looks oftener: a script can leave it before its hook. */
 void script_limits_watch(lua_State *L, lua_State *coroutine);
 
 /* Counts work that C does for a script as this number of instructions. Raises the error of a limit. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script_memory: see the header. */
 #include "script_memory.h"
 
 #define REAP_APR_OPTIONAL /* the module runs on stock pools too */
@@ -17,28 +16,16 @@ void script_memory_init(struct script_memory *memory, apr_pool_t *pool, bool may
         (struct script_memory){.pool = pool, .frees = may_free && script_memory_pools_free(), .limit = limit};
 }
 
-/* --- the pool, without its abort function ------------------------------------------------------
- * httpd's ends the process when a pool is exhausted; a script gets an error instead. */
-
-static void *take(apr_pool_t *pool, size_t size)
+/* A new object, or the same one with another size, of the pool without its abort function: httpd's ends the
+ * process when a pool is exhausted; a script gets an error instead. */
+static void *take(apr_pool_t *pool, void *object, size_t size)
 {
     apr_abortfunc_t abort_function = apr_pool_abort_get(pool);
     apr_pool_abort_set(NULL, pool);
-    void *object = apr_palloc(pool, size);
+    void *taken = object ? apr_prealloc(pool, object, size) : apr_palloc(pool, size);
     apr_pool_abort_set(abort_function, pool);
-    return object;
+    return taken;
 }
-
-static void *resize(apr_pool_t *pool, void *object, size_t size)
-{
-    apr_abortfunc_t abort_function = apr_pool_abort_get(pool);
-    apr_pool_abort_set(NULL, pool);
-    void *resized = apr_prealloc(pool, object, size);
-    apr_pool_abort_set(abort_function, pool);
-    return resized;
-}
-
-/* --- accounts ------------------------------------------------------------------------------------ */
 
 static bool within_limit(struct script_memory *memory, size_t more)
 {
@@ -78,7 +65,7 @@ void script_memory_look(lua_State *L, struct script_memory *memory)
 static void *allocate(struct script_memory *memory, size_t size)
 {
     if (!within_limit(memory, size)) return NULL;
-    void *object = take(memory->pool, size);
+    void *object = take(memory->pool, NULL, size);
     if (object) account(memory, size, 0);
     return object;
 }
@@ -94,7 +81,7 @@ static void release(struct script_memory *memory, void *object, size_t size)
 static void *shrink(struct script_memory *memory, void *object, size_t old_size, size_t new_size)
 {
     if (!memory->frees) return object;
-    void *resized = resize(memory->pool, object, new_size);
+    void *resized = take(memory->pool, object, new_size);
     account(memory, new_size, old_size);
     return resized ? resized : object;
 }
@@ -106,12 +93,10 @@ static void *grow(struct script_memory *memory, void *object, size_t old_size, s
         return place ? memcpy(place, object, old_size) : NULL;
     }
     if (!within_limit(memory, new_size - old_size)) return NULL;
-    void *resized = resize(memory->pool, object, new_size);
+    void *resized = take(memory->pool, object, new_size);
     if (resized) account(memory, new_size, old_size);
     return resized;
 }
-
-/* --- interface ----------------------------------------------------------------------------------- */
 
 void *script_memory_allocate(void *self, void *object, size_t old_size, size_t new_size)
 {

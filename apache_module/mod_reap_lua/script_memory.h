@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* script_memory: the memory of one Lua state, taken from the request's pool.
  *
- * On pools that can free single objects (apr_pfree, when libreap-apr is preloaded) what the garbage
- * collector drops goes back to the pool at once. On stock pools, or when told so, nothing goes back
- * before the request ends, and an object that grows leaves its old place behind.
+ * Where pools can free single objects (apr_pfree, when libreap-apr is preloaded) the garbage goes back at
+ * once. Elsewhere, or when told so, nothing goes back, and an object that grows leaves its old place behind.
  *
  * A script that comes within a sixteenth of its limit, and does so after a collection too, gets an error at
- * its next instruction, which has a place and a traceback; Lua's own memory error has neither. That one is
- * for an object that alone goes beyond the limit.
+ * its next instruction, which has a place and a traceback; Lua's own, for one object beyond the limit, has
+ * neither.
  *
- * Invariants: held = bytes taken - bytes given back, as Lua asked for them; held <= peak;
- * limit == 0 or peak <= limit.
- *
- * Threads: as for the pool, one at a time.
+ * Invariants: held = bytes taken - bytes given back, as Lua asked for them; held <= peak; limit == 0 or
+ * peak <= limit. Threads: as for the pool, one at a time.
  */
 #ifndef SCRIPT_MEMORY_H
 #define SCRIPT_MEMORY_H

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script_request: see the header. */
 #include "script_request.h"
 #include "script_forms.h"
 
