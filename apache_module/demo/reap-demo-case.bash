@@ -47,4 +47,3 @@ run_case() {
         stop "$name"
     done
 }
-

@@ -15,8 +15,6 @@ end_measure() {
     measure_pid=''
 }
 
-# --- one connection ---------------------------------------------------------------------------------
-
 h2_configuration() {
     printf '%s\n' 'Protocols h2c http/1.1' 'LogFormat 1 count' "CustomLog $dir/$1/count count"
 }

@@ -55,4 +55,3 @@ run_load() {
         done
     done
 }
-

@@ -118,8 +118,6 @@ trouble() {
     grep -hE "${2-exit signal|:(emerg|alert|crit|error)\]|(^|\] )reap: }" "$dir/$1/error.log" "$dir/$1/output" 2>/dev/null
 }
 
-# --- requests ---------------------------------------------------------------------------------------
-
 # get NAME PATH: the body of the answer, when it is 200.
 get() {
     local status socket
