@@ -31,8 +31,7 @@ struct survey {
 static apr_pool_t *own_pool; /* the child's */
 
 /* Ages tell what is older than the child only where its clock began with it: the option ask starts one in the
- * first process. So the reaps that were there are noted; one that is made in the place of such a one is rare.
- */
+ * first process. So the reaps that were there are noted; one that is made in such a place is rare. */
 static void *before[512];
 static size_t n_before;
 
@@ -185,9 +184,7 @@ static void add_requests(struct text *text, struct live_copy *live, size_t n)
     if (n) qsort(live, n, sizeof *live, by_bytes);
     for (size_t i = 0; i < n && shown < ANSWER_REQUESTS; i++) {
         if (!live[i].json) continue;
-        text_printf(text, "request\t%zu\t", live[i].bytes);
-        text_puts(text, live[i].json);
-        text_puts(text, "\n");
+        text_printf(text, "request\t%zu\t%s\n", live[i].bytes, live[i].json);
         shown++;
     }
 }
@@ -225,9 +222,7 @@ static void add_backend(struct text *text)
     reapBackendJson(stream);
     if (fclose(stream) == 0 && data) {
         for (char *end = data; (end = strpbrk(end, "\n\t"));) *end = ' ';
-        text_puts(text, "backend\t");
-        text_puts(text, data);
-        text_puts(text, "\n");
+        text_printf(text, "backend\t%s\n", data);
     }
     free(data);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* answer: what a child tells of itself when another child asks (the question "apache", library's thread).
  *
- * Lines of fields between tabs; the first field says what the line is. Fields that only pass through are
- * JSON already. The last line is "end": what has none was cut off.
+ * Lines of fields between tabs. What only passes through is JSON already; what has no "end" was cut off.
  *
  *     process   generation  start (us)  rss  pss or -1  requests  CPU time of this answer (us)
  *     pools     pools  bytes  live bytes  objects  chunks  inherited bytes       of the whole process

@@ -207,15 +207,9 @@ void board_join(apr_pool_t *pool, int generation)
     for (size_t i = 0; board && !own && i < board->slots; i++)
         if (claim(&board->shared->slots[i])) own = &board->shared->slots[i];
     if (!own) return;
+    memset(&own->generation, 0, sizeof *own - offsetof(struct board_slot, generation));
     own->generation = generation;
     own->since = apr_time_now();
-    own->requests = 0;
-    own->bytes = 0;
-    own->looked = 0;
-    own->pss = 0;
-    own->fatal = NULL;
-    own->signal = 0;
-    own->peak = 0;
     struct board_request *served;
     size_t n = board_served(own, &served);
     memset(served, 0, n * sizeof *served);

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* board: what the children share: who they are, the last look, the curve, and counters.
  *
- * It lives as long as the first process, over graceful restarts, so that children of an older generation
- * are still seen. The last look's documents are in a file without a name, since their size varies.
- *
- *     slots      one for each child: its pid, generation, start, live requests, bytes of its pools
- *     snapshot   the three documents of the last look; a new look is due when it is stale
- *     history    a point at a look or every 10 seconds, whichever comes first: the most within 5 seconds
- *     largest    the requests that held most, of those that ended within ten minutes
- *     pressure   the control group's counts: of the last look, and as the log has them
- *     ends       children that ended for ReapChildLimit, or in the midst of their requests
- *     growth     the bytes by tag at an earlier look, which growers are measured from
+ * It lives as long as the first process, over graceful restarts, so that children of an older generation are
+ * still seen. The last look's documents are in a file without a name, since their size varies.
  *
  * Locks, both robust and between processes: `looking` is held by the one child that asks all others, for a
- * second at most; `lock` guards all else, for a copy's time. No other is taken under
- * `lock`. Slots are their child's own, the counters atomic.
- *
- * Without a board (no ReapStatus, or no memory for it) all calls do nothing.
+ * second at most; `lock` guards all else, for a copy's time, and no other is taken under it. Slots are their
+ * child's own, the counters atomic. Without a board (no ReapStatus, or no memory for it) all calls do
+ * nothing.
  */
 #ifndef MOD_REAP_BOARD_H
 #define MOD_REAP_BOARD_H

@@ -13,8 +13,6 @@ enum { URL = 100 }; /* bytes that tell URLs apart */
 
 static _Thread_local bool is_charged;
 
-/* --- the profile --------------------------------------------------------------------------------- */
-
 static void ask_profile(const char *question)
 {
     FILE *out = &reap_profile_face_2 ? fopen("/dev/null", "we") : NULL;
@@ -40,8 +38,6 @@ void charge_begin_profile(apr_pool_t *pool, const server_rec *server)
             APLOG_MARK, APLOG_WARNING, 0, server,
             "ReapProfile: the heap profile is not on: are libreap-malloc and libreap-profile preloaded?");
 }
-
-/* --- charges ------------------------------------------------------------------------------------- */
 
 static bool is_wanted(void) { return library_profiles() && apr_pool_reap && reapChargeAs; }
 

@@ -355,8 +355,7 @@ static bool has_sent_more(request_rec *r)
 
 /* The client hears that this is the last answer: by a header that is there in errors and redirects as well,
  * since httpd leaves out the chunks of an answer when the connection itself is said to close. Who has sent
- * more gets more, but for the time when the child waits for those alone to whom another answer is
- * promised. */
+ * more gets more, until the child waits only for those to whom another answer is promised. */
 static int post_read_request(request_rec *r)
 {
     conn_rec *c = r->connection;

@@ -5,21 +5,17 @@
  *
  * serves   A thread of the module's looks once a second, if a request has ended since: at the RSS, and at the
  *          PSS only if the RSS is above the limit. It rests a hundred times as long as its look took.
- * drains   Responses say "Connection: close", and new connections have theirs: until the child has no
- *          connection. In event and worker others wait for no more than the longest KeepAliveTimeout, when
- *          whoever was there at the beginning has heard it, or is gone. Who sends requests ahead of their
- *          responses gets all of these.
+ * drains   Responses say "Connection: close", until the child has no connection; in event and worker, for no
+ *          longer than the longest KeepAliveTimeout. Who sends requests ahead gets all responses.
  * closes   All responses say it, and the child waits for those that were promised before.
- * ends     By the MPM's own graceful end. In prefork that is SIGUSR1, which httpd's first process sends as
- *          well. In event and worker it is a word in a pipe that all children read. This child gets a pipe of
- *          its own in the place of that one, with the word in it. Which pipe it is is known by what the MPM
- *          opened with the logs; where that is not plain, no child is ended, and a line says so.
+ * ends     By the MPM's own graceful end: in prefork SIGUSR1, in event and worker a word in a pipe that all
+ *          children read. This child gets a pipe of its own in the place of that one, which is known by what
+ * the MPM opened with the logs; where that is not plain, no child is ended, and a line says so.
  *
- * One child of the server has its turn at a time (board.h). A child that is above the limit when it begins
- * does not end, since the next one would be as large.
- *
- * The thread has malloc's memory and the board's, and no pool's: pools go while it runs. It alone changes
- * the state, but for prefork's end, which belongs to the main thread while there is a connection.
+ * One child of the server has its turn at a time (board.h). One that is above the limit when it begins does
+ * not end, since the next one would be as large. The thread has malloc's memory and the board's, and no
+ * pool's: pools go while it runs. It alone changes the state, but for prefork's end, which is the main
+ * thread's.
  */
 #ifndef MOD_REAP_CHILD_H
 #define MOD_REAP_CHILD_H

@@ -4,7 +4,6 @@
 #include "documents_write.h"
 #include "gather.h"
 
-#include <scoreboard.h>
 #include <unistd.h>
 
 /* Looks may use a quarter of a percent of the machine: one that took long is good for longer. */
@@ -27,29 +26,29 @@ static void add_point(const struct look *look)
     });
 }
 
-static void write_all(server_rec *server, const struct look *look)
+static void write_all(const struct look *look)
 {
     struct text texts[DOCUMENTS] = {{.data = NULL}};
     struct growers growers = {.seconds = 0};
     add_point(look);
     growers.seconds = board_growth(&look->tags, &growers.earlier);
     write_json(&texts[DOCUMENT_JSON], look, &growers);
-    write_auto(&texts[DOCUMENT_AUTO], server, look);
-    write_prometheus(&texts[DOCUMENT_PROMETHEUS], server, look);
+    write_auto(&texts[DOCUMENT_AUTO], look);
+    write_prometheus(&texts[DOCUMENT_PROMETHEUS], look);
     write_brief(&texts[DOCUMENT_BRIEF], look);
     board_keep_documents(texts, life_of(look));
     pool_tags_free(&growers.earlier);
     for (int i = 0; i < DOCUMENTS; i++) text_free(&texts[i]);
 }
 
-static void look_anew(server_rec *server)
+static void look_anew(void)
 {
     struct look look;
-    if (look_take(&look)) write_all(server, &look);
+    if (look_take(&look)) write_all(&look);
     look_free(&look);
 }
 
-char *documents_get(server_rec *server, enum document document, size_t *length)
+char *documents_get(enum document document, size_t *length)
 {
     char *data = board_document(document, false, length);
     if (data) return data;
@@ -59,7 +58,7 @@ char *documents_get(server_rec *server, enum document document, size_t *length)
     }
     data = board_document(document, false, length);
     if (!data) {
-        look_anew(server);
+        look_anew();
         data = board_document(document, true, length);
     }
     board_end_look();

@@ -10,6 +10,6 @@
 
 /* The document as it is now, in memory of malloc's; takes a look if there is none that is fresh. NULL when
  * another child has not finished its look, or without memory. */
-char *documents_get(server_rec *server, enum document document, size_t *length);
+char *documents_get(enum document document, size_t *length);
 
 #endif

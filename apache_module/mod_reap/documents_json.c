@@ -15,14 +15,13 @@ enum { REQUESTS = 50, HOSTS = 50, MALLOCS = 200, GROWERS = 20 };
 static void add_number(struct text *text, const char *name, int64_t number)
 {
     if (number < 0)
-        text_printf(text, "\"%s\":null", name);
+        text_printf(text, ",\"%s\":null", name);
     else
-        text_printf(text, "\"%s\":%lld", name, (long long)number);
+        text_printf(text, ",\"%s\":%lld", name, (long long)number);
 }
 
 static void add_known(struct text *text, const char *name, uint64_t bytes)
 {
-    text_puts(text, ",");
     add_number(text, name, bytes ? (int64_t)bytes : -1);
 }
 
@@ -86,9 +85,8 @@ static void add_totals(struct text *text, const struct look *look)
     add_sums(text, &look->pools);
     double seconds;
     uint64_t recent = board_recent_excesses(&seconds);
-    text_printf(text, ",\"rss\":%lld,", (long long)look->rss);
+    text_printf(text, ",\"rss\":%lld", (long long)look->rss);
     add_number(text, "pss", look->is_pss_known ? look->pss : -1);
-    text_puts(text, ",");
     add_number(text, "outside", look->outside);
     text_printf(
         text, ",\"over_limit\":%zu,\"over_limit_recent\":%zu,\"recent_seconds\":%.0f,\"over_hard\":%zu",
@@ -101,9 +99,7 @@ static void add_tags(struct text *text, const struct pool_tags *tags)
 {
     text_puts(text, ",\"tags\":[");
     for (size_t i = 0; i < tags->n; i++) {
-        text_printf(text, "%s{\"tag\":", i ? "," : "");
-        text_puts(text, tags->tags[i].name);
-        text_puts(text, ",");
+        text_printf(text, "%s{\"tag\":%s,", i ? "," : "", tags->tags[i].name);
         add_sums(text, &tags->tags[i].sums);
         text_puts(text, "}");
     }
@@ -115,9 +111,8 @@ static void add_mallocs(struct text *text, const struct pool_tags *mallocs)
     text_puts(text, ",\"mallocs\":[");
     for (size_t i = 0; i < mallocs->n && i < MALLOCS; i++) {
         const char *module = mallocs->tags[i].name, *tab = strchr(module, '\t');
-        text_printf(text, "%s{\"module\":%.*s,\"for\":", i ? "," : "", (int)(tab - module), module);
-        text_puts(text, tab + 1);
-        text_printf(text, ",\"bytes\":%zu,\"objects\":%zu}", (size_t)mallocs->tags[i].sums.bytes,
+        text_printf(text, "%s{\"module\":%.*s,\"for\":%s,\"bytes\":%zu,\"objects\":%zu}", i ? "," : "",
+                    (int)(tab - module), module, tab + 1, (size_t)mallocs->tags[i].sums.bytes,
                     (size_t)mallocs->tags[i].sums.objects);
     }
     text_puts(text, "]");
@@ -137,12 +132,6 @@ static void add_hosts(struct text *text, const struct pool_tags *hosts)
 
 /* --- growers ------------------------------------------------------------------------------------- */
 
-struct change {
-    const char *tag;
-    uint64_t bytes;
-    int64_t change;
-};
-
 static uint64_t earlier_bytes(const struct pool_tags *earlier, const char *name)
 {
     for (size_t i = 0; i < earlier->n; i++)
@@ -150,31 +139,23 @@ static uint64_t earlier_bytes(const struct pool_tags *earlier, const char *name)
     return 0;
 }
 
-static int by_change(const void *a, const void *b)
-{
-    const struct change *one = a, *other = b;
-    return (one->change < other->change) - (one->change > other->change);
-}
-
 static void add_growers(struct text *text, const struct look *look, const struct growers *growers)
 {
-    struct change *changes = calloc(look->tags.n + 1, sizeof *changes);
-    size_t n = 0;
-    for (size_t i = 0; changes && i < look->tags.n; i++) {
+    struct pool_tags grown = {.tags = NULL}; /* bytes are the change, and live bytes what there is */
+    for (size_t i = 0; i < look->tags.n; i++) {
         const struct pool_tag *tag = &look->tags.tags[i];
-        int64_t change = (int64_t)tag->sums.bytes - (int64_t)earlier_bytes(&growers->earlier, tag->name);
-        if (change > 0) changes[n++] = (struct change){tag->name, tag->sums.bytes, change};
+        uint64_t now = tag->sums.bytes, before = earlier_bytes(&growers->earlier, tag->name);
+        struct pool_sums sums = {.bytes = now - before, .live_bytes = now};
+        if (now > before) pool_tags_add(&grown, tag->name, &sums);
     }
-    if (n) qsort(changes, n, sizeof *changes, by_change);
+    pool_tags_sort(&grown);
     text_puts(text, ",\"growers\":[");
-    for (size_t i = 0; i < n && i < GROWERS; i++) {
-        text_printf(text, "%s{\"tag\":", i ? "," : "");
-        text_puts(text, changes[i].tag);
-        text_printf(text, ",\"bytes\":%zu,\"change\":%lld,\"seconds\":%.0f}", (size_t)changes[i].bytes,
-                    (long long)changes[i].change, growers->seconds);
-    }
+    for (size_t i = 0; i < grown.n && i < GROWERS; i++)
+        text_printf(text, "%s{\"tag\":%s,\"bytes\":%zu,\"change\":%zu,\"seconds\":%.0f}", i ? "," : "",
+                    grown.tags[i].name, (size_t)grown.tags[i].sums.live_bytes,
+                    (size_t)grown.tags[i].sums.bytes, growers->seconds);
     text_puts(text, "]");
-    free(changes);
+    pool_tags_free(&grown);
 }
 
 /* --- requests ------------------------------------------------------------------------------------ */
@@ -241,7 +222,7 @@ static void add_end(struct text *text, const struct board_end *end, const char *
 {
     static const char *const whys[] = {"ReapChildLimit", "ReapLimitHard", "no memory", "killed"};
     const size_t most = sizeof end->ran / sizeof *end->ran;
-    text_printf(text, "%s{\"pid\":%ld,\"t\":%lld,\"why\":\"%s\",\"uptime\":%lld,\"requests\":%u,", comma,
+    text_printf(text, "%s{\"pid\":%ld,\"t\":%lld,\"why\":\"%s\",\"uptime\":%lld,\"requests\":%u", comma,
                 (long)end->pid, (long long)apr_time_sec(end->time), whys[end->why],
                 (long long)apr_time_sec(end->uptime), end->requests);
     add_number(text, "signal", end->signal ? end->signal : -1);
@@ -312,12 +293,10 @@ static void add_tree(struct text *text, const struct child *child)
 static void add_process(struct text *text, const struct child *child)
 {
     static const char *const states[] = {"answers", "silent", "stopping"};
-    text_printf(text, "{\"pid\":%ld,\"generation\":%d,\"state\":\"%s\",", (long)child->pid, child->generation,
+    text_printf(text, "{\"pid\":%ld,\"generation\":%d,\"state\":\"%s\"", (long)child->pid, child->generation,
                 states[child->state]);
     add_number(text, "rss", child->rss);
-    text_puts(text, ",");
     add_number(text, "pss", child->pss);
-    text_puts(text, ",");
     add_number(text, "outside", child->outside);
     text_printf(text,
                 ",\"uptime\":%lld,\"backend\":", (long long)apr_time_sec(apr_time_now() - child->since));

@@ -3,7 +3,6 @@
 #include "library.h"
 #include "settings.h"
 
-#include <ap_mpm.h>
 #include <scoreboard.h>
 #include <string.h>
 
@@ -44,9 +43,8 @@ void write_brief(struct text *text, const struct look *look)
     add(text, "ReapChildrenKilled", board_counted(COUNT_KILLED));
 }
 
-void write_auto(struct text *text, server_rec *server, const struct look *look)
+void write_auto(struct text *text, const struct look *look)
 {
-    (void)server;
     text_printf(text, "ServerVersion: %s\nServerMPM: %s\nReapPreload: %s\n", ap_get_server_banner(),
                 ap_show_mpm(), library_lacks() ? "no" : "yes");
     if (library_lacks()) text_printf(text, "ReapMissing: %s\n", library_lacks());
@@ -205,9 +203,8 @@ static void limit_metrics(struct text *text)
         if (!is_again(limits, i)) limit_metric(text, &limits[i]);
 }
 
-void write_prometheus(struct text *text, server_rec *server, const struct look *look)
+void write_prometheus(struct text *text, const struct look *look)
 {
-    (void)server;
     metric(text, "reap_preload", "gauge", "1 where pools are on reaps.", !library_lacks());
     metric(text, "reap_uptime_seconds", "gauge", "Seconds since the server's start or restart.",
            (uint64_t)uptime());

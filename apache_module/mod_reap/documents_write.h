@@ -13,8 +13,8 @@ struct growers {
 };
 
 void write_json(struct text *text, const struct look *look, const struct growers *growers);
-void write_auto(struct text *text, server_rec *server, const struct look *look);
-void write_prometheus(struct text *text, server_rec *server, const struct look *look);
+void write_auto(struct text *text, const struct look *look);
+void write_prometheus(struct text *text, const struct look *look);
 void write_brief(struct text *text, const struct look *look);
 
 #endif

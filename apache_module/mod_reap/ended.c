@@ -5,15 +5,12 @@
 #include <http_config.h>
 #include <http_log.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 APLOG_USE_MODULE(reap);
-
-/* --- deaths -------------------------------------------------------------------------------------- */
 
 static bool listens;
 
@@ -58,8 +55,6 @@ void ended_begin(apr_pool_t *pool)
     apr_pool_cleanup_register(pool, NULL, end, apr_pool_cleanup_null);
 }
 
-/* --- for whom ------------------------------------------------------------------------------------ */
-
 static uint64_t less(uint64_t more, uint64_t bytes) { return more > bytes ? more - bytes : 0; }
 
 static uint64_t held(const struct board_request *request, uint64_t peak)
@@ -102,8 +97,6 @@ static const struct board_request *accuse(const struct board_slot *slot, const s
     return outstanding(served, n, slot->peak, growth);
 }
 
-/* --- telling ------------------------------------------------------------------------------------- */
-
 static void tell_request(const struct board_slot *slot, const struct board_request *request,
                          const struct board_end *end, server_rec *server)
 {
@@ -123,9 +116,10 @@ static void tell(const struct board_slot *slot, const struct board_end *end, ser
     ap_log_error(APLOG_MARK, APLOG_ERR, 0, server,
                  "child %ld ended%s in the midst of %u requests, signal %d, with %" APR_UINT64_T_FMT
                  " kB resident at most; %s%s%s%s%s%s",
-                 (long)end->pid, whys[end->why], end->requests, end->signal, slot->peak / 1024,
-                 largest->pid ? "of them stands out " : "none of them stands out", largest->method,
-                 largest->pid ? " " : "", largest->uri, largest->pid ? " from " : "", largest->client);
+                 (long)end->pid, whys[end->why], end->requests, end->signal,
+                 slot->peak / 1024, largest->pid ? "of them stands out " : "none of them stands out",
+                 largest->method, largest->pid ? " " : "", largest->uri, largest->pid ? " from " : "",
+                 largest->client);
 }
 
 void ended_tell(struct board_slot *slot, server_rec *server)

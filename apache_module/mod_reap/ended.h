@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ended: children that end in the midst of their requests, and for which of them.
  *
- * The kernel kills a child at once, so all that is known was written before: with each request what the child
- * was resident with, and while the heap profile is on what the request has allocated (board.h). The signal
- * and the most resident bytes are known from the death until httpd waits for the child: SIGCHLD comes
- * between.
+ * The kernel kills a child at once, so all that is known was written before, with each request (board.h). The
+ * signal and the most resident bytes are known between the death, by SIGCHLD, and httpd's wait for the child.
  *
- *     held    the request's bytes, by the profile or a look at its pools; it stands out if these are half of
- * what the child can have grown by since the request began, and no other has more than half as much growth
- * else the RSS at most less that at the request's beginning, if no other has more than half of that
- *
- * So where several ran and nothing tells them apart, none is named. A request that ended its child itself, at
- * ReapLimitHard or for want of memory, has said so.
+ * A request stands out if it held at least half of what the child can have grown by since it began, by the
+ * heap profile or a look at its pools, and no other held more than half as much; or else the one since which
+ * the RSS has grown most, if no other has more than half of that. Where nothing tells them apart, none is
+ * named. A request that ended its child itself, at ReapLimitHard or for want of memory, has said so.
  */
 #ifndef MOD_REAP_ENDED_H
 #define MOD_REAP_ENDED_H

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* form.h: what the query of reap-status asks for. A header, so that tests/inputs reads queries without httpd.
- */
+/* form.h: what the query of reap-status asks for: a header, for tests/inputs reads queries without httpd. */
 #ifndef FORM_H
 #define FORM_H
 

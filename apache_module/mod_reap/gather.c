@@ -151,8 +151,7 @@ static bool hear_all(struct look *look)
     apr_time_t deadline = apr_time_now() + most_time;
     struct pollfd *polled = calloc(look->n + 1, sizeof *polled);
     if (!polled) return false;
-    while (wait_for_some(look, polled, deadline)) {
-    }
+    while (wait_for_some(look, polled, deadline)) continue;
     for (size_t i = 0; i < look->n; i++) end_conversation(&look->children[i]);
     free(polled);
     return true;

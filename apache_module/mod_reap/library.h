@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* library: the calls of libreap, libreap-apr and libreap-ask that mod_reap makes.
  *
- * The module is linked to libreap-ask, and so to libreap. Calls of libreap-apr are weak, so that the module
- * loads in any httpd: where that library is preloaded, they bind to it; elsewhere their addresses are NULL,
- * and library_lacks() says what is missing. Calls of libreap are weak, too, since an older libreap may be
- * preloaded. The same holds of libreap-profile.
+ * The module is linked to libreap-ask, and so to libreap. Calls of libreap-apr and libreap-profile are weak,
+ * so that the module loads in any httpd; so are those of libreap, of which an older one may be preloaded.
  */
 #ifndef MOD_REAP_LIBRARY_H
 #define MOD_REAP_LIBRARY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #define REAP_APR_OPTIONAL
 #include "apr_reap.h"

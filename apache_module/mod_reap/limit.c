@@ -17,7 +17,6 @@
 #include <http_protocol.h>
 #include <http_request.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <util_filter.h>
 
 APLOG_USE_MODULE(reap);
@@ -147,8 +146,8 @@ static request_rec *answering(const struct live *live)
 }
 
 /* An error in the stream of output: httpd makes a page of it if headers are not out, and a stream of HTTP/2
- * is reset else. Filters of the content do not see it: what they hold is not to be sent. It goes out at once,
- * as the handler may have much to do still. */
+ * is reset else. Filters of the content do not see it: what they hold is not to be sent. It goes out at once.
+ */
 static void pass_error(request_rec *r, int status)
 {
     apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
@@ -285,8 +284,8 @@ static apr_status_t input_filter(ap_filter_t *f, apr_bucket_brigade *brigade, ap
 }
 
 /* httpd gathers what ap_rputs and its like write in a filter that it puts before all others when it needs it.
- * It comes now, by a flush that ends in our filter, and ours goes before it: so each of these calls is seen,
- * and not each 8000 bytes. */
+ * It comes now, by a flush that ends in our filter, and ours goes before it: so each of these calls is seen.
+ */
 static void go_first(request_rec *r, ap_filter_t *ours)
 {
     ap_filter_t *buffer;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limit: requests that hold more than they may.
  *
- * The limits are soft: the pools are looked at where a module can say no. That is between the phases of a
- * request, and at each brigade that passes between the handler and the client, in either direction. The
- * allocation that goes beyond a limit succeeds; nothing in httpd has to expect NULL.
+ * The limits are soft: the pools are looked at where a module can say no, between the phases of a request and
+ * at each brigade that passes between handler and client. The allocation beyond a limit succeeds; nothing in
+ * httpd has to expect NULL.
  *
  *     client -> input filters -> REAP_LIMIT_IN -> handler -> REAP_LIMIT -> content filters -> client
  *
  * A request that is ended gets its error page, or breaks off. From then on its connection is aborted as far
- * as httpd's calls can tell, so that its handler returns. Its memory goes with its pool, as always.
+ * as httpd's calls can tell, so that its handler returns.
  */
 #ifndef MOD_REAP_LIMIT_H
 #define MOD_REAP_LIMIT_H

@@ -2,10 +2,8 @@
 /* live: the requests and connections that this child serves now.
  *
  * An entry is made in the pool of its request or connection, and leaves the list in a pre-cleanup of that
- * pool: whoever holds the list's lock finds the pool and its strings whole. A reader copies what it wants
- * under the lock. Entries are few, so the list is walked.
- *
- * A request's entry also keeps what the limits found out about it. Its own thread alone writes there.
+ * pool: whoever holds the list's lock finds the pool and its strings whole. Entries are few, so the list is
+ * walked. A request's entry also keeps what the limits found out about it: its own thread alone writes there.
  */
 #ifndef MOD_REAP_LIVE_H
 #define MOD_REAP_LIVE_H
@@ -78,8 +76,7 @@ bool live_note_bytes(struct live *over);
 /* A request has ended, and was seen to hold so many bytes at most: among the largest of this child, and if it
  * is listed of the server. */
 void live_note_largest(const struct live *live, size_t bytes);
-/* "GET /a 8192, POST /b 4096": the n largest by URL, of those that have ended and of those that are served.
- */
+/* "GET /a 8192, POST /b 4096": the n largest by URL, of those that have ended or are served. */
 struct text live_largest(size_t n);
 
 /* Copies the list; live_free_copies gives the copies up. NULL with n 0 where there are none. */

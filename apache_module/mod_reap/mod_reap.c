@@ -5,13 +5,11 @@
  *     live, limit       the requests of this child; those beyond a limit
  *     charge            the request or connection in the heap profile
  *     child, ended      children that have too much memory, and end; that end in the midst of requests
- *     strike, pressure  what the log has when a limit strikes; memory.high of the control group
- *     misuse            the request in the line of a misuse
+ *     strike, pressure  the log's lines of limits and of misuse; memory.high of the control group
  *     pools, process    sums over this child's pools; what the OS says
- *     answer            what a child tells when asked
+ *     answer, gather    what a child tells when asked; one child asks all
  *     board             what all children share
- *     gather            one child asks all
- *     documents, page   the forms of the answer; status serves them
+ *     documents         the forms of the answer; status serves them and the page
  *
  * The module is not linked to libreap-apr (library.h). Without ReapStatus and without a limit its hooks
  * return at once.
@@ -24,16 +22,15 @@
 #include "library.h"
 #include "limit.h"
 #include "live.h"
-#include "misuse.h"
 #include "pools.h"
 #include "pressure.h"
 #include "process.h"
 #include "settings.h"
 #include "status.h"
+#include "strike.h"
 
 #include <ap_mpm.h>
 #include <apr_optional_hooks.h>
-#include <apr_strings.h>
 #include <errno.h>
 #include <http_connection.h>
 #include <http_core.h>
@@ -114,7 +111,7 @@ static void child_init(apr_pool_t *pool, server_rec *server)
     ended_in_child();
     if ((settings_of_main_server(server).reports & REPORT_EXIT) && !library_lacks())
         apr_pool_pre_cleanup_register(pool, server, report_exit);
-    if (follows()) misuse_begin(pool);
+    if (follows()) strike_name_misuse(pool);
     if (ends_children) child_begin(pool, server);
     if (!collects) return;
     ap_mpm_query(AP_MPMQ_GENERATION, &generation);

@@ -32,8 +32,6 @@ const char *pool_tag_of(struct pool_path *path, const struct reap_view *view)
     return path->text;
 }
 
-/* --- tags ---------------------------------------------------------------------------------------- */
-
 static struct pool_tag *new_tag(struct pool_tags *tags, const char *name)
 {
     if (tags->n == tags->room) {
@@ -76,8 +74,6 @@ void pool_tags_free(struct pool_tags *tags)
     free(tags->tags);
     *tags = (struct pool_tags){.tags = NULL};
 }
-
-/* --- texts --------------------------------------------------------------------------------------- */
 
 struct tags_text {
     struct pool_tags tags;

@@ -6,7 +6,6 @@
 #include "process.h"
 #include "strike.h"
 
-#include <apr_strings.h>
 #include <fcntl.h>
 #include <http_config.h>
 #include <http_log.h>
@@ -19,8 +18,6 @@
 APLOG_USE_MODULE(reap);
 
 static int file = -1;
-
-/* --- the file ------------------------------------------------------------------------------------ */
 
 /* Of the group at path, or the next one above it that is there: in a container without a namespace of its own
  * that is the root of the mount. */
@@ -68,8 +65,6 @@ static bool read_counts(struct board_pressure *counts)
                  sscanf(line, "oom_kill %" SCNu64, &counts->killed) == 1;
     return found == 3;
 }
-
-/* --- telling ------------------------------------------------------------------------------------- */
 
 static pid_t largest_child(int64_t *resident)
 {

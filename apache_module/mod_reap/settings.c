@@ -140,8 +140,7 @@ static ap_conf_vector_t *section_at(const apr_array_header_t *sections, int i)
     return APR_ARRAY_IDX(sections, i, ap_conf_vector_t *);
 }
 
-/* Sections with settings by their path, in the order of the array. What is merged for one is so for all of
- * it. */
+/* Sections with settings by their path, in the order of the array. What is merged for one is so for all. */
 struct at_path {
     apr_array_header_t *sections; /* int */
     void *merged;                 /* NULL: not yet */

@@ -68,9 +68,8 @@ struct limit_set {
 const struct limit_set *settings_limits(size_t *n);
 
 /* Whether ReapLimitHard is above ReapLimitRequest wherever both hold: in the servers, in each section, and in
- * sections within it, by path or nested. Logs where not. What only a request brings together is not seen: a
- * directory and a location, or two patterns. And at the start whether ReapChildLimit is above what httpd has
- * with its configuration alone; if it is above what the machine has, that is logged, and goes. */
+ * sections within it, by path or nested; what only a request brings together is not seen. And at the start
+ * whether ReapChildLimit is above what httpd has with its configuration alone. Logs where not. */
 bool settings_check(apr_pool_t *pool, const server_rec *main_server);
 
 const char *settings_action_name(int action);

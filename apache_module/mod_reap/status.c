@@ -4,7 +4,6 @@
 #include "documents.h"
 #include "form.h"
 #include "library.h"
-#include "page.h"
 #include "settings.h"
 
 #include <apr_strings.h>
@@ -16,8 +15,6 @@
 #include <stdlib.h>
 
 APLOG_USE_MODULE(reap);
-
-/* --- sending ------------------------------------------------------------------------------------- */
 
 /* data is malloc's, and goes when it has been sent. */
 static int send_data(request_rec *r, const char *type, char *data, size_t length)
@@ -35,11 +32,34 @@ static int send_data(request_rec *r, const char *type, char *data, size_t length
 static int send_document(request_rec *r, const struct form *form)
 {
     size_t length;
-    char *data = documents_get(r->server, form->document, &length);
+    char *data = documents_get(form->document, &length);
     if (data) return send_data(r, form->type, data, length);
     ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r, "no look at the children within 2 seconds, or no memory");
     apr_table_setn(r->err_headers_out, "Retry-After", "2");
     return HTTP_SERVICE_UNAVAILABLE;
+}
+
+/* The bytes of the page, and a zero: made by the Makefile. */
+static const char page[] = {
+#include "page_bytes.h"
+    0};
+
+static const char *first_of(const char *at)
+{
+    const char *script = strstr(at, "<script>"), *style = strstr(at, "<style>");
+    return !script || (style && style < script) ? style : script;
+}
+
+static void write_page(struct text *text, const char *nonce)
+{
+    const char *at = page, *element;
+    while ((element = first_of(at))) {
+        const char *end = strchr(element, '>');
+        text_add(text, at, (size_t)(end - at));
+        text_printf(text, " nonce=\"%s\"", nonce);
+        at = end;
+    }
+    text_puts(text, at);
 }
 
 /* A nonce lets the page's own script and style run, and nothing else. */
@@ -67,7 +87,7 @@ static int send_page(request_rec *r)
 {
     const char *nonce = make_nonce(r);
     struct text text = {.data = NULL};
-    if (nonce) page_write(&text, nonce);
+    if (nonce) write_page(&text, nonce);
     if (!nonce || text.failed) {
         text_free(&text);
         return HTTP_INTERNAL_SERVER_ERROR;
@@ -75,8 +95,6 @@ static int send_page(request_rec *r)
     allow_page_only(r, nonce);
     return send_data(r, "text/html; charset=utf-8", text.data, text.length);
 }
-
-/* --- the handler --------------------------------------------------------------------------------- */
 
 static int refuse_if_off(request_rec *r)
 {
@@ -103,8 +121,6 @@ int status_handler(request_rec *r)
     return form ? send_document(r, form) : send_page(r);
 }
 
-/* --- mod_status ---------------------------------------------------------------------------------- */
-
 static void write_html(request_rec *r, char *lines)
 {
     char *line, *rest = lines;
@@ -119,7 +135,7 @@ int status_section(request_rec *r, int flags)
 {
     size_t length;
     if (!board_is_open() || !settings_of_server(r->server).collects) return DECLINED;
-    char *lines = documents_get(r->server, DOCUMENT_BRIEF, &length);
+    char *lines = documents_get(DOCUMENT_BRIEF, &length);
     if (!lines) return DECLINED;
     if (flags & AP_STATUS_SHORT)
         ap_rputs(lines, r);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* strike: what the error log has of this child's memory at the moment that a limit strikes, or memory ends.
- *
- *     limit     a request or connection beyond its limit; a pool that gets no memory
- *     child     a child beyond its limit
- *     pressure  memory.high or memory.max of the control group
- */
+/* strike: what the error log has of this child's memory when a limit strikes, of a request, a child or the
+ * control group, or memory ends. */
 #ifndef MOD_REAP_STRIKE_H
 #define MOD_REAP_STRIKE_H
 
@@ -14,5 +10,8 @@
  * line for each of the ten largest stacks: of this reap and those below it, or of all that the child has.
  * Without memory it says what it can. Whoever calls sees to it that this is rare. */
 void strike_tell(const server_rec *server, void **reap);
+
+/* Until the pool ends libreap-apr's line of a misuse names the request that the thread serves, too. */
+void strike_name_misuse(apr_pool_t *pool);
 
 #endif

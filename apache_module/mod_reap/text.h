@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text: a text that grows, in memory of malloc's.
+/* text: a text that grows, in memory of malloc's, since it is made while all pools are looked at.
  *
- * Not of a pool's: these texts are made while all pools are looked at, and some outlive every pool.
  * A text that could not grow is `failed`, and later additions do nothing; who uses it looks once, at the end.
  */
 #ifndef MOD_REAP_TEXT_H
