@@ -165,8 +165,8 @@ static void tell(int64_t size, const char *what, unsigned n)
     ap_log_error(
         APLOG_MARK, APLOG_WARNING, 0, server,
         "child %ld holds %" APR_INT64_T_FMT " bytes (%s), over ReapChildLimit %" APR_INT64_T_FMT
-        ", after %u requests; it ends when its requests have; largest pools: %s; largest requests: %s",
-        (long)getpid(), size, what, settings.limit, n, tags.data ? tags.data : "unknown",
+        ", after %u request%s; it ends when its requests have; largest pools: %s; largest requests: %s",
+        (long)getpid(), size, what, settings.limit, n, n == 1 ? "" : "s", tags.data ? tags.data : "unknown",
         largest.data ? largest.data : "unknown");
     text_free(&tags);
     text_free(&largest);

@@ -114,9 +114,9 @@ static void tell(const struct board_slot *slot, const struct board_end *end, ser
     static const char *const whys[] = {"", ", for ReapLimitHard", ", for want of memory", ""};
     const struct board_request *largest = &end->largest;
     ap_log_error(APLOG_MARK, APLOG_ERR, 0, server,
-                 "child %ld ended%s in the midst of %u requests, signal %d, with %" APR_UINT64_T_FMT
+                 "child %ld ended%s in the midst of %u request%s, signal %d, with %" APR_UINT64_T_FMT
                  " kB resident at most; %s%s%s%s%s%s",
-                 (long)end->pid, whys[end->why], end->requests, end->signal,
+                 (long)end->pid, whys[end->why], end->requests, end->requests == 1 ? "" : "s", end->signal,
                  slot->peak / 1024, largest->pid ? "of them stands out " : "none of them stands out",
                  largest->method, largest->pid ? " " : "", largest->uri, largest->pid ? " from " : "",
                  largest->client);
