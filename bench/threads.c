@@ -18,8 +18,8 @@
  *     pairs        in one thread, malloc and free of 64 bytes, one after the other
  *     batch        the same with 500 of them, then their frees, first in first out
  *     sizes        the same with a thousand live blocks of 16 to 1024 bytes, or as many as stand in the place
- * of threads, a random one replaced each time barnes       bodies that pull each other: it computes much, and
- * makes a tree of space each round (barnes.h)
+ *                  of threads, a random one replaced each time
+ *     barnes       bodies that pull each other: it computes much, and makes a tree of space each round
  *
  * The work is fixed and divided among the threads. An operation is a malloc and its free; of scratch and
  * thrash, one write. Besides time and operations the program tells by how many KiB what is resident grew
