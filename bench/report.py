@@ -11,6 +11,13 @@ import sys
 sys.dont_write_bytecode = True # the sources may be read-only
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+try:
+    import jinja2 # noqa: E402, F401
+    import matplotlib # noqa: E402, F401
+except ImportError as missing:
+    if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
+        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv]) # Debian's packages are for Debian's own
+    sys.exit(f"report: no {missing.name} (Debian: python3-{missing.name})")
 import contest # noqa: E402
 import run # noqa: E402
 from reporting import charts, figures, machine, page, plan, ratios, results, rounds # noqa: E402
@@ -66,17 +73,8 @@ def head(blocks, own, ended):
 
 
 def print_summary(view):
-    """Where ours stands, a row for each group."""
-    rows = []
-    for group, panels in view.summary():
-        ratios_ = [panel.to_best for panel in panels if panel.to_best > 0]
-        worst = max(panels, key=lambda panel: panel.to_best)
-        states = [panel.state for panel in panels]
-        rows.append([group.short, str(len(panels)), f"{ratios.geometric_mean(ratios_):.2f}" if ratios_ else "-",
-                     *(str(states.count(state)) for state in (ratios.FIRST, ratios.ALONGSIDE, ratios.BEHIND, ratios.OPEN)),
-                     f"{worst.to_best:.2f}", f"{worst.label}, {worst.peer.name}"])
     contest.print_table("reap to the best peer of each case; below 1: reap needs less",
-                        ["", "cases", "mean", "first", "level", "behind", "open", "most", "where"], rows)
+                        ["", "cases", "mean", "first", "level", "behind", "open", "most", "where"], list(view.rows()))
 
 
 def ours_failed(blocks):
@@ -87,13 +85,6 @@ def ours_failed(blocks):
 
 
 # --- all of it -------------------------------------------------------------------------------------------------------------
-
-def load(directory, lock):
-    store = results.Store(directory, machine.key(), machine.commit(HERE))
-    if lock:
-        store.lock()
-    return store.load()
-
 
 def measure(store, blocks, own):
     """What ended it."""
@@ -133,7 +124,10 @@ def report(own, rest):
     build = os.path.abspath(own.build)
     options = run.options_parser().parse_args(["--build", build, *rest])
     contest.PATIENCE = own.patience
-    store = load(build + "/bench/report-results", not own.page)
+    store = results.Store(build + "/bench/report-results", machine.key(), machine.commit(HERE))
+    if not own.page:
+        store.lock()
+    store.load()
     print(*store.problems, sep="\n", end="\n" * bool(store.problems))
     if own.figures:
         own.suites = figures.suites_of(own.parts)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which figures stand side by side: groups of cases with a figure each, and what each contestant needed."""
+import collections
 import re
 import statistics
 
 import pools
 
 from . import ratios
-from .draw import Bar, Case, colour, number
+from .draw import Bar, Row, look, number
 from .reasons import reason
-from .words import meaning
 
 median = statistics.median
 
@@ -17,11 +17,9 @@ class Group:
     """Cases of a suite that belong together, and the figure that is looked at. kind: time or memory. base: whom
     ratios in bars are to; the best peer if nobody."""
 
-    def __init__(self, title, suite, cases, figure, unit, kind="time", summary=min, base=None, note="", short="",
-                 scale=1):
-        self.title, self.suite, self.cases, self.figure, self.unit = title, suite, cases, figure, unit
-        self.kind, self.summary, self.base, self.note = kind, summary, base, note
-        self.short, self.scale = short or title, scale
+    def __init__(self, title, suite, cases, figure, unit, kind="time", summary=min, base=None, note="", short="", scale=1):
+        self.title, self.suite, self.cases, self.figure, self.unit, self.kind = title, suite, cases, figure, unit, kind
+        self.summary, self.base, self.note, self.short, self.scale = summary, base, note, short or title, scale
 
     def blocks(self, blocks):
         return [b for b in blocks if b.suite == self.suite and re.fullmatch(self.cases, b.case.label)
@@ -29,43 +27,26 @@ class Group:
 
 
 class Cell:
-    """What one contestant needed: a figure, or a word in its place; to the base, and to the best peer."""
+    """What one contestant needed: a figure, or a word in its place, why there is none; to the base, and to the best peer."""
 
-    def __init__(self, contestant, figure, word, failed):
-        self.contestant, self.name, self.figure, self.word, self.failed = contestant, contestant.name, figure, word, failed
-        self.to_base = self.to_best = None
-        self.best = False
-
-
-def word_for(block, contestant, check=None):
-    """In the place of a figure: why there is none."""
-    if contestant.failed(block.case) == "absent":
-        return "absent"
-    failed = (check.failures(contestant.name) if check else []) + block.failures(contestant.name)
-    if failed:
-        return failed[-1]
-    if contestant.name in block.out:
-        return "hung elsewhere"
-    return "cannot" if block.has_none(contestant.name) else "not yet run"
+    def __init__(self, block, contestant, group, check):
+        self.contestant, self.name, self.to_base, self.to_best, self.best = contestant, contestant.name, None, None, False
+        unfit = check.failures(self.name) if check else []
+        self.failed, self.word = unfit + block.failures(self.name), ""
+        figure = None if unfit else block.figure(self.name, group.figure, group.summary)
+        self.figure = figure and ratios.Figure([value * group.scale for value in figure.values], group.summary)
+        if not figure:
+            self.word = ("absent" if contestant.failed(block.case) == "absent" else self.failed[-1] if self.failed else "hung elsewhere"
+                         if self.name in block.out else "cannot" if block.has_none(self.name) else "not yet run")
 
 
 class Panel:
     """One case: its cells, and where ours stands."""
 
-    def __init__(self, block, group, checks=None):
+    def __init__(self, block, group, check=None):
         self.block, self.group, self.label, self.called = block, group, block.case.label, block.case.label
-        check = (checks or {}).get(block.case.label)
-        self.cells = [self.cell(contestant, check) for contestant in block.contestants]
+        self.cells = [Cell(block, contestant, group, check) for contestant in block.contestants]
         self.place()
-
-    def cell(self, contestant, check):
-        figure = self.block.figure(contestant.name, self.group.figure, self.group.summary)
-        failed = self.block.failures(contestant.name) + (check.failures(contestant.name) if check else [])
-        if figure and self.group.scale != 1:
-            figure = ratios.Figure([value * self.group.scale for value in figure.values], self.group.summary)
-        if figure is None or check and check.failures(contestant.name):
-            return Cell(contestant, None, word_for(self.block, contestant, check), failed)
-        return Cell(contestant, figure, "", failed)
 
     def of(self, name):
         return next((cell for cell in self.cells if cell.name == name and cell.figure), None)
@@ -96,9 +77,6 @@ class Panel:
             once = self.doubt is None and self.group.kind == "time"  # memory is much the same in each round
             self.state = ratios.OPEN if once else ratios.verdict(self.to_best, self.doubt)
 
-    def meaning(self):
-        return meaning(self.block.suite, self.label)
-
     def why(self):
         return reason(self.group.suite, self.label, self.group.kind)
 
@@ -108,18 +86,11 @@ class Panel:
             return f"reap has no figure here: {self.cells[0].word}." if self.cells else ""
         if self.state is None:
             return "No peer has a figure here." if not self.peer else "Too near to nothing for a ratio."
-        doubt = " (one round only)" if self.doubt is None else f" (spread {self.doubt:.0%})"
-        off, than, what = abs(self.to_best - 1), f"{self.peer.name}, the best peer", "time" if self.group.kind == "time" else "memory"
-        if self.state == ratios.OPEN and self.doubt is None:
-            return f"Not settled: in one round reap has {self.to_best:.2f} of {than}."
-        if self.state == ratios.OPEN:
-            return f"Not settled: reap has {self.to_best:.2f} of {than}, and the spread is {self.doubt:.0%}."
-        if self.state == ratios.ALONGSIDE:
-            return f"reap is level with {than}: {self.to_best:.2f}{doubt}."
-        if self.state == ratios.FIRST:
-            return f"reap is first: {off:.0%} less {what} than {than}{doubt}."
-        much = f"{off:.0%} more {what} than" if self.to_best < 2 else f"{self.to_best:.1f} times the {what} of"
-        return f"reap is behind: {much} {than}{doubt}."
+        off, than, what = abs(self.to_best - 1), f"{self.peer.name}, the best peer", self.group.kind
+        more = f"{off:.0%} more {what} than" if self.to_best < 2 else f"{self.to_best:.1f} times the {what} of"
+        told = {ratios.OPEN: f"Not settled: reap has {self.to_best:.2f} of {than}", ratios.ALONGSIDE: f"reap is level with {than}: {self.to_best:.2f}",
+                ratios.FIRST: f"reap is first: {off:.0%} less {what} than {than}", ratios.BEHIND: f"reap is behind: {more} {than}"}[self.state]
+        return told + (" (one round only)." if self.doubt is None else f" (spread {self.doubt:.0%}).")
 
     def shown(self):
         """For pictures: of malloc with a list only the best, and not who cannot do it or is not here."""
@@ -128,40 +99,25 @@ class Panel:
         return [cell for cell in self.cells if cell.word not in ("cannot", "absent")
                 and (not cell.name.startswith("list ") or cell is best_list)]
 
-    def rows(self):
-        return [self.bar(cell) for cell in self.shown()]
-
-    def case(self):
-        """The row of a picture of many cases."""
-        marks = [(cell.name, cell.to_base, colour(cell.name, cell.contestant.ours), cell is self.ours,
-                  cell.name.startswith("list ") or cell.contestant.ours and cell is not self.ours)
-                 for cell in self.shown() if cell.to_base and not cell.contestant.yardstick]
-        told = self.told()
-        return Case(self.label, marks, told, "worse" if self.state == ratios.BEHIND else "better" if self.state == ratios.FIRST else "even")
-
-    def told(self):
-        """Where ours stands, in a few words and in two."""
-        if self.state is None:
-            return ("no ratio", "-") if self.ours else (self.cells[0].word, self.cells[0].word)
-        word = "open" if self.state == ratios.OPEN else self.state
-        return f"{word}: {self.to_best:.2f} of {self.peer.name}", f"{self.to_best:.2f} {word}"
-
     def bar(self, cell):
-        ours = cell.contestant.ours and cell is self.ours
-        cls = colour(cell.name, cell.contestant.ours)
-        if not cell.figure:
-            return Bar(cell.name, shown=cell.word, bold=ours)
         figure = cell.figure
-        failed = " !" if cell.failed else ""
-        return Bar(cell.name, figure.value, number(figure.value) + failed, number(cell.to_base) if cell.to_base else "", cls,
-                   ours, cell.best, high=figure.value * (1 + figure.spread) if figure.spread else None)
+        if not figure:
+            return Bar(cell.name, shown=cell.word, bold=cell.contestant.ours)
+        return Bar(cell.name, figure.value, number(figure.value) + " !" * bool(cell.failed), number(cell.to_base) if cell.to_base else "",
+                   look(cell.name, cell.contestant.ours)[0], cell is self.ours, cell.best, figure.value * (1 + figure.spread) if figure.spread else None)
+
+    def row(self):
+        """Of a picture of many cases: where ours stands, in a few words and in two."""
+        marks = [(cell.name, cell.to_base, *look(cell.name, cell.contestant.ours), cell is self.ours)
+                 for cell in self.shown() if cell.to_base and not cell.contestant.yardstick]
+        if self.state is None:
+            told = ("no ratio", "-") if self.ours else (self.cells[0].word, self.cells[0].word)
+        else:
+            told = f"{self.state}: {self.to_best:.2f} of {self.peer.name}", f"{self.state}: {self.to_best:.2f}"
+        return Row(self.label, marks, *told, {ratios.BEHIND: "worse", ratios.FIRST: "reap"}.get(self.state, "ink"))
 
 
 # --- today's questions ----------------------------------------------------------------------------------------------------------
-
-def among(labels):
-    return "|".join(map(re.escape, labels))
-
 
 TITLES = {"one thread, shared or not": "One thread in a region", "two threads": "Two threads in a region", "with frees": "Regions with frees",
          "with frees, out of cache": "With frees, out of cache"}
@@ -171,13 +127,11 @@ def of_pools():
     for name, labels in pools.GROUPS.items():
         threads = name.startswith("two threads")
         title = TITLES.get(name, name[0].upper() + name[1:])
-        yield Group(title, "pools", among(labels), "ns" if threads else "cpu_ns",
-                    "ns an object, by the clock" if threads else "ns of CPU time an object")
+        figure = ("ns", "ns an object, by the clock") if threads else ("cpu_ns", "ns of CPU time an object")
+        yield Group(title, "pools", "|".join(map(re.escape, labels)), *figure)
 
 
-class Question:
-    def __init__(self, title, text, groups):
-        self.title, self.text, self.groups = title, text, groups
+Question = collections.namedtuple("Question", "title text groups")
 
 
 def questions():
@@ -239,15 +193,9 @@ class View:
 
     def __init__(self, blocks):
         self.blocks = blocks
-        self.checks = {}
-        for block in blocks:
-            if block.suite.endswith(" check"):
-                self.checks.setdefault(block.suite.removesuffix(" check"), {})[block.case.label] = block
         self.questions = questions()
-        self.panels = {id(group): self.panels_of(group) for question in self.questions for group in question.groups}
-
-    def panels_of(self, group):
-        return [Panel(block, group, self.checks.get(group.suite)) for block in group.blocks(self.blocks)]
+        self.panels = {id(group): [Panel(block, group, self.block(f"{group.suite} check", block.case.label)) for block in group.blocks(blocks)]
+                       for question in self.questions for group in question.groups}
 
     def block(self, suite, label):
         return next((b for b in self.blocks if b.suite == suite and b.case.label == label), None)
@@ -259,3 +207,12 @@ class View:
                 panels = [panel for panel in self.panels[id(group)] if panel.state]
                 if panels:
                     yield group, panels
+
+    def rows(self):
+        """Where ours stands: a row of texts for each group."""
+        for group, panels in self.summary():
+            means, states = [panel.to_best for panel in panels if panel.to_best > 0], [panel.state for panel in panels]
+            worst = max(panels, key=lambda panel: panel.to_best)
+            yield [group.short, str(len(panels)), f"{ratios.geometric_mean(means):.2f}" if means else "-",
+                   *(str(states.count(state)) for state in (ratios.FIRST, ratios.ALONGSIDE, ratios.BEHIND, ratios.OPEN)),
+                   f"{worst.to_best:.2f}", f"{worst.label}, {worst.peer.name}"]

@@ -10,8 +10,6 @@ NS, RSS = run.NS, run.RSS
 PROCESSORS = 14  # of the papers' machine
 
 
-# --- one thread, and more of them than there are CPUs -------------------------------------------------------------------
-
 SCALING = "threadtest shbench larson scratch thrash".split()
 
 
@@ -20,8 +18,6 @@ def plan_scaling(build, options):
     cases = [c for c in cases if c.label.split()[0] in SCALING or c.label == "barnes 1"]
     return [Work(contest.mallocs(build, options), cases, 2)]
 
-
-# --- the empty fraction: Hoard, tables 5 and 6 ----------------------------------------------------------------------------
 
 FRACTIONS = {"f = 1/8": 1, "f = 1/4": 2, "f = 1/2": 4}
 

@@ -4,7 +4,6 @@ what was measured of it, under a line with its dates, commit, machine and versio
 import argparse
 import re
 import statistics
-import textwrap
 
 from . import machine, page, ratios
 from .draw import number
@@ -124,9 +123,8 @@ def told(blocks, build, source, quick):
                              machine.versions([c for b in blocks for c in b.contestants], build, source) if name not in ("reap", "compiler"))
     missing = sum(1 for b in blocks if not b.rounds)
     noise = machine.in_words(machine.noise([run for r in rounds for run in r.runs.values() if "seconds" in run]))
-    text = (f"Measured on {' to '.join(days)} at {', '.join(commits)}: {facts[0][1]}, {facts[2][1]}; {', '.join(versions)}; {least} or more "
+    return (f"Measured on {' to '.join(days)} at {', '.join(commits)}: {facts[0][1]}, {facts[2][1]}; {', '.join(versions)}; {least} or more "
             f"interleaved rounds{' of the quick report' * quick}{f', {missing} of {len(blocks)} cases not yet' * bool(missing)}; {noise}.")
-    return textwrap.fill(text, 120)
 
 
 def write(text, view, names, build, source, quick):

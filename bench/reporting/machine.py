@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine: what it is, which versions run on it, and what else it did while something was measured."""
+import contextlib
 import functools
 import hashlib
 import os
+import pathlib
 import re
-import resource
 import subprocess
 import time
 
@@ -13,18 +14,15 @@ QUIET_STEAL = 0.01   # what the hypervisor may take
 
 
 def text_of(path):
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
+    with contextlib.suppress(OSError):
+        return pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
+    return ""
 
 
 def told_by(*words):
-    try:
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         return subprocess.run(words, capture_output=True, text=True, timeout=10).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
+    return ""
 
 
 def first(pattern, text, otherwise=""):
@@ -76,12 +74,13 @@ def libraries_of(path):
 
 def versions(contestants, build, source):
     """(name, version) of what takes part: by name, each once."""
-    found, paths = {"reap": reap_version(build, source)}, {}
+    own = first(r'^#define PACKAGE_VERSION "(.*)"', text_of(f"{build}/config.h"), "reap"), commit(source)
+    found, paths = {"reap": ", ".join(filter(None, own))}, {}
     for contestant in contestants:
         name = contestant.name.removeprefix("list ")
         if contestant.ours or contestant.yardstick or contestant.absent or name in found:
             continue
-        found[name] = glibc_version()
+        found[name] = os.confstr("CS_GNU_LIBC_VERSION") or "glibc"
         library = [contestant.preload] if contestant.preload else libraries_of(contestant.program) if contestant.program else []
         library = [path for path in library if contestant.preload or re.search(r"apr-1|talloc|mimalloc", path)]
         if library:
@@ -92,15 +91,6 @@ def versions(contestants, build, source):
     compiler = [first(r"^CC = (.*)", makefile, "cc"), (told_by("cc", "--version").splitlines() or [""])[0],
                 "CFLAGS " + first(r"^CFLAGS = (.*)", makefile)]
     return list(found.items()) + [("compiler", ", ".join(compiler))]
-
-
-def glibc_version():
-    return os.confstr("CS_GNU_LIBC_VERSION") or "glibc"
-
-
-def reap_version(build, source):
-    version = first(r'^#define PACKAGE_VERSION "(.*)"', text_of(f"{build}/config.h")) or "reap"
-    return f"{version}, {commit(source)}" if commit(source) else version
 
 
 def commit(source):
@@ -123,8 +113,7 @@ def digest(path, build):
 
 @functools.cache
 def bytes_digest(path, *_):
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
 
 
 def identity(build, contestant, case):
@@ -153,8 +142,7 @@ def jiffies():
 
 def own_seconds():
     """CPU time of this process and of its children that have ended."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in used)
+    return sum(os.times()[:4])
 
 
 class Meter:
@@ -188,14 +176,11 @@ def is_quiet(told):
 
 def takers(told):
     """Who takes CPU time from what is measured."""
-    taken = f", the hypervisor {told[1]:.0%}" if told[1] > QUIET_STEAL else ""
-    return f"others use {told[0]:.0%}{taken}"
+    return f"others use {told[0]:.0%}" + f", the hypervisor {told[1]:.0%}" * (told[1] > QUIET_STEAL)
 
 
 def in_words(told):
     if told is None:
         return "how busy the machine was is not known"
-    if is_quiet(told):
-        return f"the machine was quiet: others used {told[0]:.0%} of its CPUs"
-    taken = f", the hypervisor took {told[1]:.0%}" if told[1] > QUIET_STEAL else ""
-    return f"the machine was busy: others used {told[0]:.0%} of its CPUs{taken}"
+    taken = f", the hypervisor took {told[1]:.0%}" * (told[1] > QUIET_STEAL)
+    return f"the machine was {'quiet' if is_quiet(told) else 'busy'}: others used {told[0]:.0%} of its CPUs{taken}"

@@ -4,6 +4,7 @@
 A number of a figure is there only if the paper's text has it. A row says by patterns which suite and case of ours is
 the same or the nearest, or why there is none; the first case that was measured serves, so a benchmark that is added to
 run.py under such a name comes onto the page by itself."""
+import collections
 
 HOARD = "Berger, McKinley, Blumofe, Wilson: Hoard, ASPLOS 2000"
 THESIS = "Berger: Memory Management for High-Performance Applications, PhD thesis, 2002"
@@ -17,11 +18,8 @@ BEM = "BEMengine is a part of Coyote Systems' BEMSolver, a commercial product"
 FOURTEEN = "a machine of 14 processors"
 
 
-class Paper:
-    """A number of the paper's: its name and value, and the other end where the text gives a range or only a bound."""
-
-    def __init__(self, name, value, to=None, told=""):
-        self.name, self.value, self.to, self.told = name, value, to, told
+# A number of the paper's: its name and value, and the other end where the text gives a range or only a bound.
+Paper = collections.namedtuple("Paper", "name value to told", defaults=(None, ""))
 
 
 class Row:
@@ -29,8 +27,7 @@ class Row:
     pattern of the contestants that are shown; names: what they are called here."""
 
     def __init__(self, label, paper=(), ours=None, why="", only=".*", names=None, note=""):
-        self.label, self.paper, self.ours, self.why = label, list(paper), ours, why
-        self.only, self.names, self.note = only, names or {}, note
+        self.label, self.paper, self.ours, self.why, self.only, self.names, self.note = label, list(paper), ours, why, only, names or {}, note
 
 
 class Exhibit:
@@ -40,9 +37,8 @@ class Exhibit:
     def __init__(self, key, source, place, title, text, rows=(), figure="ns", unit="", base=None, summary="min", kind="time",
                  inverse=False, relative=True, table=None, lines=None, scale=1):
         self.key, self.source, self.place, self.title, self.text = key, source, place, title, text
-        self.rows, self.figure, self.unit, self.base, self.summary = list(rows), figure, unit, base, summary
-        self.kind, self.inverse, self.relative, self.table, self.lines = kind, inverse, relative, table, lines
-        self.scale = scale  # of what is shown beside a ratio
+        self.rows, self.figure, self.unit, self.base, self.summary, self.kind = list(rows), figure, unit, base, summary, kind
+        self.inverse, self.relative, self.table, self.lines, self.scale = inverse, relative, table, lines, scale  # of what stands beside a ratio
 
     def heading(self):
         return f"{NICKNAMES[self.source]}, {self.place.split(', ')[0]}: {self.title}"
@@ -132,9 +128,8 @@ LIKE = "It is written anew after what the thesis tells of the program; mallocs h
 MUDLLE = "Here as in lcc: a compiler's regions, written anew."
 
 
-def note_of(program, note=LIKE):
-    """The note of a row of ours: lcc's program stands for mudlle, too."""
-    return MUDLLE if program == "mudlle" else note
+def note_of(program):
+    return MUDLLE if program == "mudlle" else LIKE
 
 
 def thesis_regions(figure, of_memory):
@@ -157,27 +152,23 @@ LOCKS = {"thread, block": "Static, block", "thread, spin": "Static, spin", "thre
          "dynamic:100, block": "Dynamic, block", "dynamic:100, spin": "Dynamic, spin", "dynamic:100, both": "Dynamic, both"}
 
 
-def only(names):
-    return "|".join(name.replace(":", r"\:") for name in names)
-
-
 def smt_allocators():
     yield Row("a server with 8 threads", [Paper("BaseAlloc", 0.07 / 1.26), Paper("FirstFit", 0.29 / 1.26), Paper("RoundRobin", 1 / 1.17),
                           Paper("DynamicHeap", 0.96), Paper("processes", 1 / 1.26)],
-              ("policies", "mt 8|larson 16", "ns"), "not in this run", only(POLICIES), POLICIES)
+              ("policies", "mt 8|larson 16", "ns"), "not in this run", "|".join(POLICIES), POLICIES)
 
 
 def smt_locks():
     static = 1.26 * 130.9
     yield Row("a server with 8 threads", [Paper("Static, both", 167.6 / static), Paper("Static, lockbox", 166.9 / static),
                           Paper("Dynamic, both", 170.7 / static), Paper("Dyn., lockbox", 174.1 / static)],
-              ("policies", "mt 8|larson 16", "ns"), "not in this run", only(LOCKS), LOCKS,
+              ("policies", "mt 8|larson 16", "ns"), "not in this run", "|".join(LOCKS), LOCKS,
               "lockbox is a lock in the processor's hardware with a time-out, which this processor has not.")
 
 
 def smt_events():
     yield Row("a server of events", [Paper("DynamicHeap", 1.13, 1.34, "1.13–1.34")], ("policies", "event 4", "ns"), "not in this run",
-              only(POLICIES), POLICIES)
+              "|".join(POLICIES), POLICIES)
 
 
 # --- Kats and Hong, 2014 --------------------------------------------------------------------------------------------------------------

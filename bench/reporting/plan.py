@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the report measures: cases of the suites of run.py, and of its own. A suite that is not named here comes with
 all its cases, two rounds each, and with its first case into the quick report."""
+import collections
 import contextlib
 import io
+import itertools
 import re
 
 import contest
@@ -15,14 +17,8 @@ from .rounds import Block
 MINUTES, QUICK_MINUTES = 27, 4.3
 
 
-class Choice:
-    """Which cases of a suite, by patterns, which of them are in the quick report, in how many rounds at least, and who
-    runs them."""
-
-    def __init__(self, cases=".*", quick=None, rounds=2, most=15, who=".*"):
-        self.cases, self.quick, self.rounds, self.most, self.who = cases, quick, rounds, most, who
-
-
+# Which cases of a suite, by patterns, which of them are in the quick report, in how many rounds at least, and who runs them.
+Choice = collections.namedtuple("Choice", "cases quick rounds most who", defaults=(".*", None, 2, 15, ".*"))
 CHOICES = {
     "programs": Choice(quick="python3|perl|php|sqlite3|jq|gs"),
     "threads": Choice(quick="(threadtest|larson|shbench|prodcons|thrash) 2|(threadtest|larson) 16"),
@@ -43,10 +39,6 @@ CHOICES = {
 }
 
 
-def suites():
-    return {**run.SUITES, **extra.SUITES}
-
-
 def bound(build, contestant, case):
     """That a program of others calls the malloc that is meant."""
     _, used = contest.uses_its_malloc(build, contestant, case)
@@ -57,9 +49,7 @@ def bound(build, contestant, case):
 
 def chosen(choice, cases, quick):
     cases = [case for case in cases if re.fullmatch(choice.cases, case.label)]
-    if not quick:
-        return cases
-    return [case for case in cases if re.fullmatch(choice.quick, case.label)] if choice.quick else cases[:1]
+    return cases if not quick else [case for case in cases if re.fullmatch(choice.quick, case.label)] if choice.quick else cases[:1]
 
 
 def blocks_of(build, name, suite, works, quick):
@@ -75,19 +65,15 @@ def blocks_of(build, name, suite, works, quick):
                          1 if work.rounds == 1 else choice.most) for case in cases)
 
 
-def interleaved(lists):
-    """The first of each, then the second of each: whatever is cut off by time, each suite has something."""
-    for i in range(max(map(len, lists), default=0)):
-        yield from (each[i] for each in lists if i < len(each))
-
-
 def plan(build, options, quick, only=None):
-    """Blocks in the order of their first rounds; and the lines that planning told: what is not here."""
+    """Blocks in the order of their first rounds, the first of each suite, then the second: whatever is cut off by time, each suite has
+    something. And the lines that planning told: what is not here."""
     told, lists = io.StringIO(), []
-    for name, suite in suites().items():
+    for name, suite in {**run.SUITES, **extra.SUITES}.items():
         if only and name not in only:
             continue
         with contextlib.redirect_stdout(told):
             works = suite.plan(build, options)
         lists.append(list(blocks_of(build, name, suite, works, quick)))
-    return list(interleaved(lists)), list(dict.fromkeys(told.getvalue().splitlines()))
+    blocks = [block for row in itertools.zip_longest(*lists) for block in row if block]
+    return blocks, list(dict.fromkeys(told.getvalue().splitlines()))

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the rounds of a case say: a figure and its spread, ratios of the same rounds, and who is first."""
-import math
 import statistics
 
 LEVEL = 0.03    # who is not further apart than this is level
 SETTLED = 0.04  # the spread at which no more rounds are wanted
 CLEAR = 0.10    # a spread above this leaves open who is level
-
-
-def geometric_mean(values):
-    return math.exp(statistics.fmean(math.log(value) for value in values))
+geometric_mean = statistics.geometric_mean
 
 
 def middle_spread(values):
@@ -36,9 +32,6 @@ class Figure:
         self.values, self.summary = list(values), summary
         self.value = summary(self.values)
         self.spread = (least_spread if summary is min else middle_spread)(self.values)
-
-    def settled(self):
-        return self.spread is not None and self.spread <= SETTLED
 
 
 def ratio(mine, theirs, summary=min):

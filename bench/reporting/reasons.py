@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why ours is not first, as far as that is known: by suite, case and figure, the first that fits."""
-import os
+import pathlib
 import re
 
 
-def instructions():
-    """Of calls, as bench/check.sh holds them to."""
-    with open(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "steps.expected"), encoding="utf-8") as file:
-        return {call: count for count, call in re.findall(r"^(\d+) (.+)$", file.read(), re.MULTILINE)}
-
-
-STEPS = instructions()
+# Instructions of calls, as bench/check.sh holds them to.
+EXPECTED = pathlib.Path(__file__).parent.parent / "steps.expected"
+STEPS = {call: count for count, call in re.findall(r"^(\d+) (.+)$", EXPECTED.read_text(encoding="utf-8"), re.MULTILINE)}
 CHECKS = (f"each free looks at the block and ends the program if it was freed before; a malloc has {STEPS['malloc 64']} instructions "
           f"and a free {STEPS['free 64']}, mimalloc's 16 and 26")
 HEAP = ("a free in a reap finds the object by the chunk's bitmaps, since objects have no header: reapFree takes "

@@ -2,12 +2,13 @@
 """Where results are kept: DIRECTORY/SUITE/CASE.NUMBER.json is one round of a case, with a run for each contestant.
 
 A file is written under another name and renamed, after each run: who kills the report loses the run under way. What
-cannot be read is set aside and said, what is of another version or machine is left as it is; both are measured anew.
+is damaged, or of another version or machine, is left as it is, said, and measured anew.
 """
 import contextlib
 import fcntl
 import json
 import os
+import pathlib
 import re
 
 FORMAT = 1
@@ -30,31 +31,19 @@ def write_file(path, text):
             out.write(text)
         os.replace(temporary, path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
         raise CannotWrite(f"cannot write {path}: {error.strerror}") from None
-    except BaseException:
+    finally:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+            os.unlink(temporary)  # of what did not come to its end
 
 
-def checked(text):
-    """A round as it was saved, or ValueError with what is wrong with it."""
-    try:
-        told = json.loads(text)
-    except ValueError:
-        raise ValueError("truncated or damaged") from None
-    if not isinstance(told, dict) or "format" not in told:
-        raise ValueError("no results")
-    if told["format"] != FORMAT:
-        return told
-    if not all(isinstance(told.get(name), kind) for name, kind in (("suite", str), ("case", str), ("machine", str),
-                                                                    ("at", (int, float)), ("runs", dict))):
-        raise ValueError("damaged")
-    if not all(isinstance(run, dict) and isinstance(run.get("of"), str) for run in told["runs"].values()):
-        raise ValueError("damaged")
-    return told
+def checked(path):
+    """A round as it was saved; None: not of this format."""
+    with contextlib.suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
+        told = json.load(file)
+        kinds = {"suite": str, "case": str, "machine": str, "at": (int, float), "runs": dict}
+        whole = isinstance(told, dict) and told.get("format") == FORMAT and all(isinstance(told.get(name), kind) for name, kind in kinds.items())
+        return told if whole and all(isinstance(run, dict) and isinstance(run.get("of"), str) for run in told["runs"].values()) else None
 
 
 class Round:
@@ -64,7 +53,7 @@ class Round:
 
 
 class Store:
-    """Rounds by (suite, case); problems has a line for each file that is not used."""
+    """Rounds by (suite, case); problems says how many files are not used."""
 
     def __init__(self, directory, machine, commit=""):
         self.directory, self.machine, self.commit = directory, machine, commit
@@ -84,46 +73,24 @@ class Store:
             raise InUse(f"another report works on {self.directory}") from None
 
     def load(self):
-        others, versions = 0, {}
-        for suite in sorted(os.listdir(self.directory)) if os.path.isdir(self.directory) else []:
-            folder = os.path.join(self.directory, suite)
-            for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-                path = os.path.join(folder, name)
-                found = re.fullmatch(r"(.+)\.(\d+)\.json", name)
-                if name.startswith(".") and self.held:
-                    os.unlink(path)  # of a report that was killed while it wrote
-                if not found or name.startswith("."):
-                    continue
-                slug, number = (suite, found[1]), int(found[2])
-                self.numbers[slug] = max(self.numbers.get(slug, 0), number)
-                told = self.read(path)
-                if told is None:
-                    continue
-                if told["format"] != FORMAT:
-                    versions[told["format"]] = versions.get(told["format"], 0) + 1
-                elif told["machine"] != self.machine:
-                    others += 1
-                else:
-                    self.rounds.setdefault((told["suite"], told["case"]), []).append(Round(number, told))
-        for version, n in versions.items():
-            self.problems.append(f"not used: {n} results of format {version}, this is format {FORMAT}; they stay as they are")
-        if others:
-            self.problems.append(f"not used: {others} results of another machine, kernel or CPU; they stay as they are")
+        damaged = others = 0
+        for path in sorted(pathlib.Path(self.directory).glob("*/*")):
+            found = re.fullmatch(r"(.+)\.(\d+)\.json", path.name)
+            if path.name.startswith(".") and self.held:
+                path.unlink()  # of a report that was killed while it wrote
+            if not found or path.name.startswith("."):
+                continue
+            slug, number = (path.parent.name, found[1]), int(found[2])
+            self.numbers[slug] = max(self.numbers.get(slug, 0), number)
+            told = checked(path)
+            damaged += told is None
+            others += told is not None and told["machine"] != self.machine
+            if told and told["machine"] == self.machine:
+                self.rounds.setdefault((told["suite"], told["case"]), []).append(Round(number, told))
+        for n, what in ((damaged, "are damaged or of another format"), (others, "are of another machine, kernel or CPU")):
+            if n:
+                self.problems.append(f"not used: {n} results that {what}; they stay as they are")
         return self
-
-    def read(self, path):
-        try:
-            with open(path, encoding="utf-8") as file:
-                return checked(file.read())
-        except OSError as error:
-            self.problems.append(f"not used: {path}: {error.strerror}")
-        except ValueError as error:  # also what is no UTF-8
-            what = "damaged" if isinstance(error, UnicodeDecodeError) else error
-            self.problems.append(f"set aside: {path} is {what}; it is {os.path.basename(path)}.bad now, and measured anew")
-            if self.held:
-                with contextlib.suppress(OSError):
-                    os.replace(path, path + ".bad")
-        return None
 
     def begin(self, suite, case, at):
         """A new round, which save() writes as it grows."""

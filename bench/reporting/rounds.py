@@ -58,11 +58,8 @@ class Block:
         runs = self.runs(name)
         return bool(runs) and all("none" in run for run in runs.values())
 
-    def given_up(self, name):
-        return name in self.out or len(self.failures(name)) >= GIVEN_UP
-
     def running(self):
-        return [c for c in self.present() if not self.given_up(c.name)]
+        return [c for c in self.present() if c.name not in self.out and len(self.failures(c.name)) < GIVEN_UP]
 
     def complete(self):
         """How many rounds each has that is not given up."""
@@ -75,15 +72,10 @@ class Block:
     def spread(self):
         """Of ours, and of the peers that come near to it or are better: the greatest, or None with a single round."""
         key, summary = self.main()
-        found = {c.name: self.figure(c.name, key, summary) for c in self.running() if not c.yardstick} if key else {}
-        found = {name: figure for name, figure in found.items() if figure}
-        ours = next((found[c.name] for c in self.running() if c.ours and c.name in found), None)
-        if not found:
-            return None
-        near = [f for f in found.values() if not ours or f is ours or f.value < ours.value * 1.15]
-        if any(figure.spread is None for figure in near):
-            return None
-        return max((figure.spread for figure in near), default=0)
+        found = [(c, self.figure(c.name, key, summary)) for c in self.running() if not c.yardstick] if key else []
+        ours = next((figure for c, figure in found if c.ours and figure), None)
+        near = [f.spread for _, f in found if f and (not ours or f is ours or f.value < ours.value * 1.15)]
+        return max(near) if near and None not in near else None
 
     def settled(self):
         """Also where there is nothing to settle: no figure, or nobody who has it."""
@@ -91,16 +83,16 @@ class Block:
         nobody = not any(self.values(c.name, self.main()[0]) for c in self.running())
         return not self.figures or (nobody and bool(self.rounds)) or spread is not None and spread <= ratios.SETTLED
 
-    def remembered(self, what, compute):
+    def remembered(self, compute):
         """Asked between any two runs of all cases, and changed by a run of this one."""
-        state = sum(len(r.runs) for r in self.rounds), len(self.rounds), len(self.out)
-        if self.known.get(what, (None,))[0] != state:
-            self.known[what] = state, compute()
-        return self.known[what][1]
+        state = compute, sum(len(r.runs) for r in self.rounds), len(self.rounds), len(self.out)
+        if state not in self.known:
+            self.known[state] = compute(self)
+        return self.known[state]
 
     def seconds(self):
         """What a round is expected to take."""
-        return self.remembered("seconds", self.expected)
+        return self.remembered(Block.expected)
 
     def expected(self):
         last = {}
@@ -116,7 +108,7 @@ class Block:
 
 def missing(block):
     """How many rounds are wanted yet: those of the plan, and one more while it has not settled."""
-    return block.remembered("missing", lambda: wanted_yet(block))
+    return block.remembered(wanted_yet)
 
 
 def wanted_yet(block):
@@ -136,10 +128,6 @@ def next_block(blocks, seconds):
     return max(open_, key=lambda b: (b.spread() or 1) / (1 + b.complete()), default=None)
 
 
-def time_left(blocks, seconds):
-    return min(seconds, sum(missing(b) * b.seconds() for b in blocks))
-
-
 # --- a round -----------------------------------------------------------------------------------------------------------
 
 def plain(run):
@@ -150,12 +138,8 @@ def plain(run):
 
 def same_sums(block, figures):
     """Whoever read or printed something else than those before has lost or mixed what was written."""
-    for round_ in block.rounds:
-        for run in round_.runs.values():
-            known = run.get("figures", {})
-            if any(known[name] != figures[name] for name in SUMS if name in known and name in figures):
-                return False
-    return True
+    before = [run.get("figures", {}) for round_ in block.rounds for run in round_.runs.values()]
+    return all(known[name] == figures[name] for known in before for name in SUMS if name in known and name in figures)
 
 
 def run_one(block, contestant):
@@ -170,15 +154,12 @@ def run_one(block, contestant):
         else:
             told["figures"] = plain(run)
     except contest.Failed as failure:
-        told["failed"] = failure.word
-        told["told"] = str(failure).strip()[:500]
+        told |= {"failed": failure.word, "told": str(failure).strip()[:500]}
     except (ValueError, LookupError, ArithmeticError, OSError) as failure:
         if isinstance(failure, OSError) and failure.errno == errno.ENOSPC:
             raise results.CannotWrite(f"cannot write in {tempfile.gettempdir()}: {failure.strerror}") from None
-        told["failed"] = "no figures"
-        told["told"] = f"{block.case.label} on {contestant.name}: tells no figures: {failure}"[:500]
-    told.update(meter.end())
-    return told
+        told |= {"failed": "no figures", "told": f"{block.case.label} on {contestant.name}: tells no figures: {failure}"[:500]}
+    return told | meter.end()
 
 
 def run_round(store, block, show, until, once=run_one):
@@ -211,17 +192,14 @@ class Progress(contest.Progress):
         if failed:
             self.line(failed, stays=True)
             return
-        done = sum(1 for b in self.blocks if not missing(b))
-        left = time_left(self.blocks, max(self.until - time.monotonic(), 0))
-        self.line(f"{done:4}/{len(self.blocks)} settled, {left / 60:4.1f} min left  "
-                  f"{block.suite}: {block.case.label} on {contestant.name}{self.others(block)}")
-
-    def others(self, block):
-        """A word while the machine is busy, by what ran last."""
         if block.rounds:
             self.recent = (self.recent + list(block.rounds[-1].runs.values()))[-10:]
-        told = machine.noise(self.recent)
-        return "" if told is None or machine.is_quiet(told) else f"  (busy machine: {machine.takers(told)})"
+        noise = machine.noise(self.recent)
+        busy = "" if noise is None or machine.is_quiet(noise) else f"  (busy machine: {machine.takers(noise)})"
+        done = sum(1 for b in self.blocks if not missing(b))
+        left = min(max(self.until - time.monotonic(), 0), sum(missing(b) * b.seconds() for b in self.blocks))
+        self.line(f"{done:4}/{len(self.blocks)} settled, {left / 60:4.1f} min left  "
+                  f"{block.suite}: {block.case.label} on {contestant.name}{busy}")
 
 
 def run_all(store, blocks, seconds):

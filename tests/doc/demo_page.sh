@@ -3,10 +3,6 @@
 # The demo's page, of figures that this test makes: a line has a gap where nobody had an answer, the curve ends before
 # the connection does, and what is not to be seen is said. In Chromium nothing is cut off, at any width and in both schemes.
 . "${srcdir:-.}/tests/support/script.sh"
-wrong() {
-    echo "FAILED: $*"
-    bad=1
-}
 need perl
 
 figures() { # NAME START STEP AFTER [MOST]: seconds, requests, KB and the most; the connection ends with request 100000
@@ -65,5 +61,5 @@ fi
 for tool in python3 chromium chromedriver; do
     ! lacks $tool "is anything cut off?" || exit $bad
 done
-python3 -B "$srcdir/tests/doc/demo_page.py" "$page" || bad=1
+python3 -B "$srcdir/tests/doc/page_fits.py" "$page" || bad=1
 exit $bad
