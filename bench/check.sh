@@ -39,7 +39,7 @@ counts() {
     "$build/bench/steps" "$build/.libs/libreap-malloc.so" >"$tmp/mallocs" || return
     "$build/bench/steps_reap" >"$tmp/reaps" || return
     awk '{ print $2, "malloc " $1; print $4, "free " $1 }' "$tmp/mallocs"
-    awk '!/^library / && !/reap(Calloc|Realloc)/ { instructions = $1; $1 = $2 = ""; sub(/^ */, ""); print instructions, $0 }' \
+    awk '!/^library / && !/reapCalloc|reapRealloc/ { instructions = $1; $1 = $2 = ""; sub(/^ */, ""); print instructions, $0 }' \
         "$tmp/reaps"
     [ -x "$build/bench/steps_apr" ] && [ -e "$build/.libs/libreap-apr.so" ] || return 0
     "$build/bench/steps_apr" "$build/.libs/libreap.so.0:$build/.libs/libreap-apr.so" >"$tmp/apr" || return

@@ -42,6 +42,61 @@ COUNTED void child_life(void)
     reapDestroy(&below);
 }
 
+/* A request: ten objects, of which some are freed, and ten more. */
+static inline __attribute__((always_inline)) void serve(const struct reap_options *options, int frees)
+{
+    void *request, *first[10];
+    if (options)
+        reapCreateWith(&request, &reap, options);
+    else
+        reapCreate(&request, &reap);
+    for (int i = 0; i < 10; i++) first[i] = reapMalloc(&request, 64);
+    for (int i = 0; i < frees; i++) reapFree(&request, first[2 * i]);
+    for (int i = 0; i < 10; i++) object = reapMalloc(&request, 64);
+    reapDestroy(&request);
+}
+
+static const struct reap_options at_most = {.size = sizeof at_most, .limit = 1 << 20};
+COUNTED void request_0(void) { serve(NULL, 0); }
+COUNTED void request_1(void) { serve(NULL, 1); }
+COUNTED void request_2(void) { serve(NULL, 2); }
+COUNTED void request_limited(void) { serve(&at_most, 0); }
+
+COUNTED void request_buffer(void)
+{
+    void *request;
+    reapCreate(&request, &reap);
+    void *buffer = reapMalloc(&request, 512);
+    for (int i = 0; i < 10; i++) {
+        object = reapMalloc(&request, 64);
+        if (i == 5) buffer = reapRealloc(&request, buffer, 1024);
+    }
+    reapDestroy(&request);
+}
+
+static reap_builder text;
+COUNTED void append_16(void) { reapAppend(&reap, &text, "sixteen letters.", 16); }
+
+COUNTED void mark_and_back(void)
+{
+    reap_mark mark;
+    reapMark(&reap, &mark);
+    object = reapMalloc(&reap, 64);
+    reapRewind(&reap, &mark);
+    reapUnmark(&reap, &mark);
+}
+
+/* A text with some room, and another object behind it. */
+static void begin_text(void)
+{
+    if (text.length > 0 && text.length < 4096) return;
+    text = (reap_builder){NULL, 0, 0};
+    for (int i = 0; i < 5; i++) append_16();
+    malloc_64();
+}
+
+static void no_text(void) { text = (reap_builder){NULL, 0, 0}; }
+
 /* Blocks in the middle of the reap, of this size, every second of which is free. */
 static void make_free_blocks(size_t size)
 {
@@ -90,6 +145,13 @@ static const struct stepping_call calls[] = {
     {"reapRealloc 64 to 128, the last object", nothing, malloc_64, realloc_128},
     {"reapCreate, reapMalloc 64, reapDestroy", nothing, nothing, child_life},
     {"reapFreeAll, three objects", nothing, three_objects, free_all},
+    {"a request of 20 objects", nothing, nothing, request_0},
+    {"a request of 20 objects, one freed", nothing, nothing, request_1},
+    {"a request of 20 objects, two freed", nothing, nothing, request_2},
+    {"a request of 20 objects, with a limit of its own", nothing, nothing, request_limited},
+    {"a request of 10 objects, beside which a buffer grows", nothing, nothing, request_buffer},
+    {"reapAppend 16", no_text, begin_text, append_16},
+    {"reapMark, reapMalloc 64, reapRewind, reapUnmark", nothing, nothing, mark_and_back},
 };
 
 static const char *const kinds[] = {"", ", shared", ", limited"};
