@@ -69,4 +69,27 @@ static inline void *pool_resize_last(struct pool *pool, void *object, size_t old
 }
 static inline void pool_put_last(struct pool *pool, void *object) { reapFree(&pool->reap, object); }
 
+#define POOL_BUILDS
+struct builder {
+    reap_builder builder;
+};
+static inline void pool_append(struct pool *pool, struct builder *builder, const char *bytes, size_t n)
+{
+    if (reapAppend(&pool->reap, &builder->builder, bytes, n) != 0) abort();
+}
+static inline char *pool_built(struct pool *pool, struct builder *builder)
+{
+    return reapFinish(&pool->reap, &builder->builder);
+}
+
+#define POOL_LIMITS
+static inline void pool_limited(struct pool *child, struct pool *parent, size_t bytes)
+{
+    struct reap_options options = {.size = sizeof options, .limit = bytes};
+    if (reapCreateWith(&child->reap, &parent->reap, &options) != 0) abort();
+}
+
+#define POOL_HELD
+static inline size_t pool_held(struct pool *pool) { return reapHeldBytes(&pool->reap); }
+
 #include "pools_run.h"

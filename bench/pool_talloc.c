@@ -33,6 +33,18 @@ static inline void *pool_get(struct pool *pool, size_t size) { return talloc_siz
 static inline void pool_clear(struct pool *pool) { talloc_free_children(pool->context); }
 static inline void pool_end(struct pool *pool) { talloc_free(pool->context); }
 
+/* Deprecated, with no other call in its place. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#define POOL_LIMITS
+static inline void pool_limited(struct pool *child, struct pool *parent, size_t bytes)
+{
+    pool_child(child, parent, 100);
+    if (talloc_set_memlimit(child->context, bytes) != 0) abort();
+}
+
+#define POOL_HELD
+static inline size_t pool_held(struct pool *pool) { return talloc_total_size(pool->context); }
+
 #ifndef TALLOC_POOLS
 #define POOL_FREES
 static inline void pool_put(struct pool *pool, void *object, size_t size)

@@ -33,13 +33,17 @@
  *                                     pool_put_last(pool, object)
  *     POOL_GROWS                      struct growing, which zeros begin: pool_grow(pool, growing, byte), and
  *                                     pool_grown(pool, growing), the object
+ *     POOL_BUILDS                     struct builder, zeros at first: pool_append(pool, builder, bytes, n),
+ *                                     and pool_built(pool, builder), the object
+ *     POOL_LIMITS                     pool_limited(child, parent, bytes): a child that refuses more
+ *     POOL_HELD                       pool_held(pool): the bytes that it and its children have taken
  *     POOL_PLAIN                      the program itself frees some objects, each: pool_new(pool, size),
  *                                     pool_delete(pool, object, size). What has POOL_FREES has them
  *
- * Workloads of regions are in pools_regions.h; those that free single objects in pools_frees.h, those that
- * look at memory in pools_memory.h, those that do what a real program did in pools_trace.h, and programs that
- * had an allocator of their own in pools_gcc.h, pools_lcc.h, pools_parser.h and pools_boxed.h. What knows of
- * no pool is compiled once: pools_source.c writes the program that the compilers read, traces.c reads traces.
+ * Workloads of regions are in pools_regions.h, requests in pools_request.h, those that free single objects in
+ * pools_frees.h, that look at memory in pools_memory.h, that do what a real program did in pools_trace.h, and
+ * programs that had an allocator of their own in pools_gcc.h, pools_lcc.h, pools_parser.h and pools_boxed.h.
+ * What knows of no pool is compiled once: pools_source.c, which the compilers read, and traces.c.
  *
  * Objects are written, and read before they die (use.h). What is alive at once is 1 KB to 800 KB: within a
  * second-level cache of 1 MB. After the argument `out` it is about 16 MB, and after `short` programs, and
@@ -73,8 +77,8 @@ enum {
 
 static size_t sizes[SIZES];
 static struct pool root;
-static int number = 1; /* the argument */
-static bool out;       /* of the cache */
+static int number = 1, number_2; /* the arguments */
+static bool out;                 /* of the cache */
 static bool brief;
 
 /* How often a program does its work. */

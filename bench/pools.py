@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suites of pools: time, and memory (pools_run.h and what it includes, a pool_NAME.c each)."""
+"""The suites of pools: time, requests, and memory (pools_run.h and what it includes, a pool_NAME.c each)."""
 import os
 import statistics
 
@@ -77,6 +77,29 @@ def timed(build, contestant, case):
 def plan_pools(build, options):
     cases = contest.wanted([Case(label, label.split()) for labels in GROUPS.values() for label in labels], options)
     return [Work(contestants_of(build, options), cases, 5, timed)]
+
+
+# --- requests ------------------------------------------------------------------------------------------------------
+
+REQUESTS = [f"served {objects} {frees}" for objects in (10, 50, 200) for frees in (0, 1, 2, 30)]
+REQUESTS += ["resized", "copied", "built", "marked", "limited"]
+WAITED = ["waited 20", "waited 200"]
+REQUEST_FIGURES = [("cpu_ns", "CPU time of a request", "ns", min), ("ns", "time of a request by the clock", "ns", min)] + [
+    (f"{when}_{what}", f"{text} of a connection that {waits}", "KiB a pool", statistics.median)
+    for when, waits in (("new", "has had no request"), ("idle", "has had five")) for what, text in (("rss", "RSS"), ("held", "memory"))]
+
+
+def requested(build, contestant, case):
+    """Times of requests; or KiB of a connection, and no time, for most of it is a connection's first requests."""
+    run = timed(build, contestant, case)
+    if run and "idle_rss" in run:
+        run = {name: value / 1024 if name.startswith(("new_", "idle_")) else value for name, value in run.items() if name not in ("ns", "cpu_ns")}
+    return run
+
+
+def plan_requests(build, options):
+    everybody = [c for c in contestants_of(build, options) if c.name != "bump"]
+    return [Work(everybody, contest.wanted([Case(label, label.split()) for label in REQUESTS + WAITED], options), 5, requested)]
 
 
 # --- memory --------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include "pools_frees.h"
 #include "pools_memory.h"
 #include "pools_regions.h"
+#include "pools_request.h"
 #include "pools_trace.h"
 #ifndef POOL_TOLD
 #include "pools_gcc.h"
@@ -22,6 +23,7 @@ static const struct {
 } workloads[] = {
     {"request", request}, {"nested", nested}, {"three", three}, {"fill", fill}, {"clear", clear},
     {"trees", trees}, {"httpd", httpd}, {"idle", idle}, {"hold", hold},
+    {"served", served}, {"copied", copied}, {"built", built}, {"marked", marked}, {"waited", waited},
 #ifndef POOL_TOLD
     {"gcc", gcc}, {"lcc", lcc},
 #endif
@@ -30,9 +32,13 @@ static const struct {
 #endif
 #ifdef POOL_FREES
     {"churn", churn}, {"vectors", vectors}, {"big", big}, {"phases", phases}, {"perl", perl},
+    {"resized", resized},
 #ifndef POOL_ALONE
     {"fall", fall},
 #endif
+#endif
+#ifdef POOL_LIMITS
+    {"limited", limited},
 #endif
 #ifdef POOL_FREES_ELSEWHERE
     {"messages", messages},
@@ -48,6 +54,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+    int *argument = &number;
     draw_sizes();
     measure_need(sched_getaffinity(0, sizeof cpus, &cpus) == 0, "which CPUs?");
     for (int i = 2; i < argc; i++) {
@@ -56,7 +63,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "short") == 0)
             brief = true;
         else
-            number = atoi(argv[i]);
+            *argument = atoi(argv[i]), argument = &number_2;
     }
 #ifdef POOL_FEW
     if (out && argc > 1 && strcmp(argv[1], "three") == 0) return 77;

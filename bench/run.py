@@ -157,6 +157,7 @@ GROWN = ("grown", "growth of RSS from a tenth of the work to its end", "KiB", st
 SUITES = {
     "mallocs": Suite(plan_mallocs, [NS, RSS]),
     "pools": Suite(pools.plan_pools, [CPU_NS, NS, RSS], groups=pools.GROUPS),
+    "requests": Suite(pools.plan_requests, pools.REQUEST_FIGURES),
     "memory": Suite(pools.plan_memory, pools.FIGURES),
     "custom": Suite(custom.plan_custom, [CPU_NS, NS, RSS]),
     "programs": Suite(plan_programs, [CPU, RSS, ("faults", "minor page faults", "", min)]),
@@ -182,12 +183,12 @@ def numbers(text):
     return [int(number) for number in text.split(",")]
 
 
-SHORT = ["threads", "server", "custom"]
+SHORT = ["threads", "server", "custom", "requests"]
 
 
 def options_parser():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)}; mallocs, pools and memory if none")
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)}; mallocs, pools, requests and memory if none")
     parser.add_argument("--build", default=".", help="the build directory")
     parser.add_argument("--rounds", type=int, help="how many; each suite has its own default")
     parser.add_argument("--also", action="append", default=[], metavar="OPTIONS",
@@ -238,7 +239,7 @@ def main():
         parser.error(f"--short is for {', '.join(SHORT)}")
     build = os.path.abspath(options.build)
     print(f"{CPUS} CPUs, Linux {os.uname().release}, interleaved rounds")
-    for suite in options.suites or ["mallocs", "pools", "memory"]:
+    for suite in options.suites or ["mallocs", "pools", "requests", "memory"]:
         try:
             run_suite(suite, build, options)
         except contest.Failed as failure:

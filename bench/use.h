@@ -63,4 +63,22 @@ static inline void use_read(const void *object_, size_t size)
     use_sum += sum;
 }
 
+/* The same with each byte. */
+static inline void use_write_all(void *object_, size_t size)
+{
+    char *object = object_;
+    uint64_t word = ++use_written;
+    for (size_t at = 0; at < size - USE_WORD; at += USE_WORD) use_set(object + at, word);
+    use_set(object + size - USE_WORD, word);
+}
+
+static inline void use_read_all(const void *object_, size_t size)
+{
+    const char *object = object_;
+    uint64_t sum = use_get(object + size - USE_WORD);
+    for (size_t at = 0; at < size - USE_WORD; at += USE_WORD) sum += use_get(object + at);
+    __asm__ volatile("" : : "r"(sum));
+    use_sum += sum;
+}
+
 #endif

@@ -155,6 +155,9 @@ def questions():
         Question("Which region library for which load?", "The same workloads on regions of each kind. A list is malloc with a list of the "
                  "objects, on the malloc that does best; raw is a region by hand and bump a pointer alone, which nobody needs to "
                  "beat.", list(of_pools()) + [
+                     Group("The ordinary request", "requests", "(?!waited).*", "cpu_ns", "ns of CPU time a request"),
+                     Group("A connection that has served", "requests", "waited .*", "idle_rss", "KiB of RSS for a connection that waits", "memory",
+                           median, short="Idle connections: memory"),
                      Group("Programs that had allocators of their own", "custom", ".*", "cpu_ns", "ns of CPU time an object", base="own",
                            short="Custom allocators: time", note="After the thesis' chapters 5 and 6. Mallocs have an emulator of "
                            "regions there: an array of addresses beside each."),

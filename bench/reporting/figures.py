@@ -15,6 +15,11 @@ REGIONS = [("request: child, objects, destroy", "request"), ("the same with nest
            ("fragmenting phases", "phases"), ("large objects", "big"), ("what perl did, replayed", "perl"),
            ("one region: a thread allocates, another frees", "passed"), ("objects that another CPU frees", "messages"),
            ("two threads in one region", "shared 2")]
+REQUESTS = [(f"{n} objects, of which 0, 1, 2, 30 are freed", [(f"served {n} {frees}", "cpu_ns") for frees in (0, 1, 2, 30)]) for n in (10, 50, 200)]
+REQUESTS += [("a buffer grows: by realloc; by copies; by a builder", [(way, "cpu_ns") for way in ("resized", "copied", "built")]),
+             ("50 objects, and ten times five that go back to a mark", [("marked", "cpu_ns")]), ("50 objects below a limit", [("limited", "cpu_ns")])]
+REQUESTS += [(f"KiB of {what} of a connection: new; after requests of 20 objects; of 200",
+              [("waited 20", f"new_{key}"), ("waited 20", f"idle_{key}"), ("waited 200", f"idle_{key}")]) for what, key in (("RSS", "rss"), ("chunks", "held"))]
 # By head of a column, who stands in it: of a list on each malloc the best.
 POOLS = {"reap": "reap", "APR": "apr", "obstack": "obstack", "talloc": "talloc", "its pools": "talloc pool", "mimalloc heap": "mi heap",
          "malloc and a list": "list .*", "raw": "raw"}
@@ -62,6 +67,12 @@ def regions(view):
     return lines
 
 
+def requests(view):
+    """CPU time, and KiB; dashes only where nobody of the column can do any of it."""
+    rows = [(text, [[value(of(view, "requests", label), who, key) for label, key in wanted] for who in POOLS.values()]) for text, wanted in REQUESTS]
+    return table(["ns of a request"] + list(POOLS), [[text] + ["; ".join(map(shown, cell)) if any(cell) else "-" for cell in cells] for text, cells in rows])
+
+
 def memory(view):
     rows = [("idle, three objects: KiB of RSS", "idle 10000", "a_pool", min, shown),
             ("64 MB of small objects: RSS over their sizes, rounded up to 16", "hold", "rss_asked", min, shown),
@@ -97,7 +108,7 @@ def peers(view):
 
 
 # By name: the suites that are measured for it, and what it writes. The report's has pictures beside.
-PARTS = {"regions": (["pools"], regions), "memory": (["memory"], memory), "malloc": (["mallocs"], malloc), "small": (["small"], small),
+PARTS = {"regions": (["pools"], regions), "requests": (["requests"], requests), "memory": (["memory"], memory), "malloc": (["mallocs"], malloc), "small": (["small"], small),
          "peers": (["programs", "threads"], peers), "report": ([], lambda view: [])}
 
 

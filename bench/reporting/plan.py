@@ -24,6 +24,7 @@ CHOICES = {
     "threads": Choice(quick="(threadtest|larson|shbench|prodcons|thrash) 2|(threadtest|larson) 16"),
     "pools": Choice(quick="(request|nested|three|fill|trees|httpd|churn|perl|shared 2)|(request|churn) out"),
     "custom": Choice(quick="lcc|httpd"),
+    "requests": Choice(quick="served (50 [01]|10 1)|resized|built|waited 20"),
     "memory": Choice(quick="idle 10000|fall", rounds=1, most=3),
     "busy": Choice("(mixed|phases) (quiet 2|crowded 16|many .*)", quick="mixed crowded 16", most=8),
     "mallocs": Choice("pairs|batch|sizes.*", quick="pairs|sizes", rounds=3),

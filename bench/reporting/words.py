@@ -6,7 +6,7 @@ import re
 
 BENCH = pathlib.Path(__file__).parent.parent
 HEADS = {"threads|scaling|fractions.*|fourteen|fragmentation|mallocs": ["threads.c"], "server.*": ["server.c"], "busy": ["busy.c"],
-         "pools|requests|memory": [f"pools_{part}.h" for part in ("regions", "frees", "memory", "trace")]}
+         "pools|requests|memory": [f"pools_{part}.h" for part in ("regions", "frees", "memory", "request", "trace")]}
 OTHERS = {
     "programs|fragmentation.*": {
         "python3": "word statistics in Python, its own pools off", "perl": "word statistics in Perl", "lua": "the same in Lua",

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The papers' benchmarks run, for a moment each, on ours and on each peer that is here, and all read what was written:
+# The papers' benchmarks and requests run, for a moment each, on ours and on each peer that is here, and all read what was written:
 # sums are those of the first contestant, which is ours. A malloc that gives a few objects the same memory is told.
 . "${srcdir:-.}/tests/support/bench_lib.sh"
 bench_tree $(find "$build/bench" -maxdepth 1 -type f -executable -printf '%f ')
@@ -22,7 +22,9 @@ ${CC:-cc} -shared -fPIC -fno-builtin -w -o "$tmp/odd.so" "$tmp/odd.c" || exit 99
 
 python3 "$srcdir/bench/run.py" --build "$tmp" --rounds 1 --short --workloads "barnes 2,mt 8,mp 8 offset,event 4" \
     --with "odd=$tmp/odd.so" threads server >"$tmp/told" 2>&1 &&
-    python3 "$srcdir/bench/run.py" --build "$tmp" --rounds 1 --short custom >>"$tmp/told" 2>&1
+    python3 "$srcdir/bench/run.py" --build "$tmp" --rounds 1 --short custom >>"$tmp/told" 2>&1 &&
+    python3 "$srcdir/bench/run.py" --build "$tmp" --rounds 1 --short requests \
+        --workloads "served 10 30,resized,built,marked,limited,waited 20" >>"$tmp/told" 2>&1
 status=$?
 cat "$tmp/told"
 [ $status = 0 ] || exit 1
@@ -39,6 +41,9 @@ alike() {
 }
 for case in "barnes 2" "mt 8" "mp 8 offset" "event 4"; do alike "$case" 2; done
 for case in parser boxed gcc lcc; do alike "$case" 4; done
+for case in "served 10 30" built marked "waited 20"; do alike "$case" 4; done
+alike resized 2
+grep -q ',waited 20,reap,1,idle_held,[1-9]' "$tmp/results" || { echo "what a connection holds is missing"; bad=1; }
 alike httpd 3 # its own allocator is APR's
 # The models of the server do the same work.
 [ "$({ sums "mt 8"; sums "mp 8 offset"; sums "event 4"; } | sort -u | wc -l)" = 1 ] ||

@@ -47,7 +47,7 @@ done <"$tmp/rows"
 # --- what is named ------------------------------------------------------------------------------
 grep -oE '`[^`]+`' "$page" | tr -d '`' | sort -u >"$tmp/named"
 find . -name .git -prune -o -path './build*' -prune -o -type f -print | sed 's,^\.,,' >"$tmp/files"
-targets=$(cat Makefile.am */*.am tests/*/*.am | grep -oE '^[a-z][a-z-]*:' | tr -d ':')
+targets=$(cat Makefile.am */*.am tests/*/*.am | grep -oE '^[a-z][a-z-]*:|bench-[a-z]+' | tr -d ':')
 while read -r word rest; do
     case $word in
         *.[ch] | *.sh | *.py | *.md) grep -qE "/$word\$" "$tmp/files" || wrong "there is no $word" ;;

@@ -70,7 +70,7 @@ printf '%s\n' "$commands" | tee "$tmp/named" | sed 's/ => .*//' >"$tmp/names"
 while IFS= read -r command; do
     grep -qxF -- "$command" "$tmp/names" && continue
     case $command in
-        make\ [a-z]*) target=${command#make } && grep -qE "^([a-z-]+ )*${target%% *}( [a-z-]+)*:" "$build/Makefile" || wrong "no target: $command" ;;
+        make\ [a-z]*) target=${command#make } && grep -qE "^([a-z-]+ )*${target%% *}( [a-z-]+)*:|_targets = .*${target%% *}( |$)" "$build/Makefile" || wrong "no target: $command" ;;
         man\ *) ls "doc/${command#man }".[137] >/dev/null 2>&1 || wrong "no page: $command" ;;
         *LD_PRELOAD=*program | reap-analyse\ t) echo "$command" >>"$tmp/run" ;;
         *) wrong "neither run here nor named with the test that runs it: $command" ;;
