@@ -42,9 +42,8 @@ KNOWN = [
      f"{STEPS['reapMalloc 64, shared']} instructions there, and {STEPS['reapMalloc 64']} in an ordinary reap"),
     (r"pools", r"messages.*", "time", "what another thread frees goes to the reap's remote list, whose blocks the owner then reads "
      "from the other CPU's cache"),
-    (r"requests", r"served .* [1-9].*|resized|built", "time", "a reap is a region up to its first free, which then makes a heap of it: that step "
-     "costs as much as some tens of objects"),
-    (r"requests", r"waited.*", "memory", "a connection keeps the chunks of its last request for the next one"),
+    (r"requests", r"served .* [1-9].*", "time", "the fourth free that no object has taken makes a heap of a reap, whose objects are calls then"),
+    (r"requests", r"waited.*", "memory", "a connection's reap has a chunk of 1 KiB, and talloc and malloc put several on one page"),
     (r"memory", r"idle.*", "memory", "an idle reap touches one page, that of its first chunk; talloc and malloc put several regions' "
      "objects on one page"),
     (r"small", r".*", "memory", "220 KiB are pages of the library's file, which processes share; its variables and descriptors are 36 "
