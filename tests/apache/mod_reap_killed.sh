@@ -59,7 +59,7 @@ run_filled() {
     confine
     fill '?leak=4800&begin&stay=100000&culprit'
     [ "$mpm" = prefork ] && n=1 || n=31
-    line " in the midst of $n requests, signal 9, with (1[5-9]|2[0-9]|3[0-9])[0-9]{4} kB resident at most; of them stands out GET /runaway\\?leak=4800&begin&stay=100000&culprit from 127.0.0.1"
+    line " in the midst of $n requests?, signal 9, with (1[5-9]|2[0-9]|3[0-9])[0-9]{4} kB resident at most; of them stands out GET /runaway\\?leak=4800&begin&stay=100000&culprit from 127.0.0.1"
     end '"why": "killed"' '"signal": 9,' '"rss": [1-3][0-9]{8},' '"largest": "GET /runaway\?leak=4800&begin&stay=100000&culprit from 127.0.0.1"' '"host": "127.0.0.1"'
     told $n
     finish
