@@ -2,9 +2,9 @@
 /* arena.h: the addresses of superblocks, spans and mappings.
  *
  * An arena is 4 MiB of addresses at a multiple of 4 MiB, in 64 slots of 64 KiB. Its descriptors lie apart, in
- * metadata. A superblock has one to sixteen slots. A span is a run of slots for one object, and may go on
- * in the next arenas: it has up to 32 MiB. A larger object, or one that has grown above 4 MiB while no slots
- * with memory are free, has a mapping of its own, and a struct arena of which only the first slot is in use.
+ * metadata. A superblock has one to sixteen slots. A span is a run of slots for one object of up to 32 MiB,
+ * and may go on in the next arenas. A larger object, or one that has grown above 4 MiB while no slots with
+ * memory are free, has a mapping of its own, and a struct arena of which only the first slot is in use.
  *
  *     address space   ....|   arena   |   arena   |....|  mapping of 36 MiB        |....
  *                         | superblock, ... span ...|  |                           |
@@ -13,16 +13,15 @@
  *                        struct arena  struct arena        struct arena
  *                        slots[64], used, dirty            slots[0], mapping
  *
- * The pagemap (pagemap.h) says which arena an address belongs to. Structs of arenas are never unmapped, only
- * used again, so that the lookup of a stale pointer is safe too.
+ * The pagemap says which arena an address belongs to. Structs of arenas are never unmapped, only used again,
+ * so that the lookup of a stale pointer is safe too.
  *
  * Vocabulary: a slot is used or free. A free slot is dirty when it may hold memory (and old contents). Else
  * it is clean: the OS has nothing behind it and it reads as zero.
  *
  * There is no lock. A thread claims slots with one compare-and-swap on `used`. Claimed slots belong to it: it
- * may hand them out, give their memory back to the OS, or, with all 64 of them, unmap the arena. So a thread
- * that is preempted, or waits for the kernel, delays no other thread. Only code that moves or unmaps memory
- * passes a gate (lock.h), which fork and reports close for a while.
+ * may hand them out, give their memory back to the OS, or, with all 64 of them, unmap the arena. Only code
+ * that moves or unmaps memory passes a gate (lock.h), which fork and reports close for a while.
  */
 #ifndef ARENA_H
 #define ARENA_H
@@ -130,7 +129,6 @@ void arena_give_lifted(struct superblock *first);
  * -more slots. false: the span is as it was. */
 bool arena_resize(struct superblock *first, unsigned n, int more);
 
-/* Returns the number of slots of a span. */
 static inline unsigned arena_span(const struct superblock *first)
 {
     return (unsigned)__atomic_load_n(&first->word, __ATOMIC_RELAXED);
@@ -158,7 +156,6 @@ static inline struct superblock *arena_head(struct arena *arena, const void *poi
     return head != NULL ? head : arena_head_before(arena, pointer);
 }
 
-/* Returns the address of a slot's memory. */
 static inline char *slot_start(const struct superblock *slot)
 {
     bool is_wide = __atomic_load_n(&slot->kind, __ATOMIC_ACQUIRE) == SLOT_WIDE; /* first: it is set last */

@@ -124,7 +124,6 @@ static bool begin_use(struct arena *arena, uint64_t mask)
     return dirty == 0;
 }
 
-/* The bytes of claimed slots that have no memory. */
 static size_t clean_bytes(const struct arena *arena, uint64_t mask)
 {
     return (size_t)__builtin_popcountll(mask & ~claimed_dirty(arena, mask)) * SUPERBLOCK;

@@ -153,7 +153,6 @@ void arena_release(struct arena *arena, uint64_t mask);
 /* Makes claimed slots from slot i on an object of n slots, or a superblock. */
 struct superblock *arena_slot_set(struct arena *arena, unsigned i, enum superblock_kind kind, unsigned n);
 
-/* Returns the free slots, or only the dirty ones. */
 static inline uint64_t arena_free_in(const struct arena *arena, enum arena_word word)
 {
     uint64_t free = ~atomic_load(&arena->used);

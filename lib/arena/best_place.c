@@ -91,7 +91,6 @@ static void consider_gap(struct gap *gap, uint64_t dirty, struct place *best)
     if (dirty != 0) consider(gap, (unsigned)__builtin_ctzll(dirty) & -alignment, best);
 }
 
-/* Looks at the gaps that begin in an arena. */
 static void consider_arena(const struct arena *arena, struct place *best)
 {
     char *base = arena_base(arena);

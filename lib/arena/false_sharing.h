@@ -26,7 +26,6 @@
 
 #include "arena/superblock.h"
 
-/* Returns true if blocks of the class share cache lines with each other. */
 static inline bool false_sharing_possible(unsigned class) { return sizeclasses[class].size % LINE != 0; }
 
 /* Leaves only blocks of wholly free lines on an unowned superblock's free list, and puts the rest on its

@@ -19,14 +19,12 @@ enum { LARGE_LEAST = SUPERBLOCK / 2 /* bytes; no span is for less */ };
  * and ENOMEM. */
 void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed);
 
-/* Returns true if a large object, or a large chunk, starts at pointer. */
 bool large_starts_at(struct arena *arena, const void *pointer);
 
 /* These free, measure or resize in place the object that starts at a pointer. */
 void large_free(struct arena *arena, void *object);
 size_t large_size(struct arena *arena, const void *object);
 
-/* Returns the size of an object by its first descriptor. */
 static inline size_t large_bytes(const struct arena *arena, const struct superblock *first)
 {
     return arena->mapping != 0 ? arena->mapping : arena_span(first) * (size_t)SUPERBLOCK;

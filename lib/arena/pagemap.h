@@ -44,7 +44,6 @@ extern HIDDEN _Atomic(struct pagemap_leaf *) pagemap_root[1 << PAGEMAP_ROOT_BITS
 #define PAGEMAP_LOAD memory_order_relaxed
 #endif
 
-/* Returns the arena or mapping that the address belongs to, or NULL. */
 static ALWAYS_INLINE struct arena *pagemap_find(const void *pointer)
 {
     uintptr_t address = (uintptr_t)pointer;

@@ -8,24 +8,21 @@
  *     | block | block | free: link,cookie | block | ... | not yet carved |
  *     ^ origin + 8
  *
- * A wide superblock has blocks above 4 KiB. They were mostly written to long ago, and no cache has their
- * first bytes. So each has a stub beside the descriptors, which is on lists in its place:
+ * A wide superblock has blocks above 4 KiB, whose first bytes no cache has. So each has a stub beside the
+ * descriptors, which is on lists in its place. The first stub's block is the superblock's start.
  *
  *     | stub | stub | free stub: link,cookie | ...     ^ origin + 8
  *        |      |             |
  *     | block | block | block | ...                    stub->block
  *
- * Superblocks and heaps take a stub for the block; arenas have the stubs, and only the calls of malloc
- * (hoard/) know the difference. The first stub's block is the superblock's start.
+ * Superblocks and heaps take a stub for the block; only the calls of malloc (hoard/) know the difference.
  *
  * Vocabulary
- *   number   the place of a block: its offset in bytes, plus 8. So 0 is no block, and block n is at
- *            origin + n
+ *   number   the place of a block: its offset in bytes, plus 8. So 0 is no block
  *   word     the part that malloc and free change; one store commits either:
  *            first free block : 16 | free blocks : 16 | next block to carve : 32
  *   link     the first 8 bytes of a free block: (next free, as in the word) ^ cookie. By the cookie's
- *            48 bits free recognizes a block that is free already, and malloc one that was written
- *            to. A link cannot leave its superblock.
+ *            48 bits free recognizes a block that is free already, and malloc one that was written to
  *   pending  blocks freed by threads other than the owner's: first : 16 | count : 16 | last : 16,
  *            pushed with compare-and-swap, taken all at once. The last 16 bits of the field count
  *            the free blocks that wait on no list (false_sharing.h).
@@ -223,7 +220,6 @@ static inline enum superblock_kind superblock_kind_of(unsigned class)
     return class >= CLASS_CHUNK ? SLOT_CHUNKS : sizeclass_is_wide(class) ? SLOT_WIDE : SLOT_BLOCKS;
 }
 
-/* Returns true for the first slot of a superblock. */
 static inline bool superblock_is_formatted(const struct superblock *slot)
 {
     return slot->kind == SLOT_BLOCKS || slot->kind == SLOT_CHUNKS || slot->kind == SLOT_WIDE;
@@ -241,7 +237,6 @@ void superblock_clear(struct superblock *sb, size_t bytes);
 /* Makes an empty, unowned superblock of another class serve this class. */
 void superblock_serve(struct superblock *sb, unsigned class);
 
-/* Returns the group of a superblock whose word is `word`. */
 unsigned superblock_group_of(const struct superblock *sb, uint64_t word);
 
 /* Returns the number of free blocks at which a superblock of the group comes to the next group. */
@@ -285,7 +280,6 @@ bool superblock_has_pending(const struct superblock *sb);
  * the superblock may be on its way elsewhere. */
 bool superblock_pending_is_worth(const struct superblock *sb, unsigned class);
 
-/* Takes all pending blocks. */
 struct chain superblock_take_pending(struct superblock *sb);
 
 unsigned superblock_waiting(const struct superblock *sb);
@@ -293,7 +287,6 @@ unsigned superblock_waiting(const struct superblock *sb);
 /* Adds n to the number of free blocks that wait on no list. */
 void superblock_add_waiting(struct superblock *sb, int n);
 
-/* Returns the chain of one block. */
 static inline struct chain chain_of_block(const struct superblock *sb, const void *block)
 {
     ASSERT(superblock_has_number(sb, block_number(sb, block)));

@@ -18,7 +18,6 @@ static inline void bitmap_set(uint64_t *map, size_t i) { map[i / 64] |= (uint64_
 
 static inline void bitmap_clear(uint64_t *map, size_t i) { map[i / 64] &= ~((uint64_t)1 << (i % 64)); }
 
-/* Clears the bits in [from, end). */
 static inline void bitmap_clear_range(uint64_t *map, size_t from, size_t end)
 {
     if (from >= end) return;
@@ -67,7 +66,6 @@ typedef uint32_t bitmap_half __attribute__((may_alias));
  * flag has the bit to be tested, and no sign is to be extended. */
 #if defined(__x86_64__) && defined(__GCC_ASM_FLAG_OUTPUTS__)
 
-/* Clears bit i of a half, and returns what it was. */
 static inline bool bitmap_half_test_and_clear(uint32_t *half, size_t i)
 {
     bool bit;

@@ -2,15 +2,11 @@
 /* lock.h: a mutex that spins briefly and then sleeps, and a gate that is mostly open.
  *
  * Spin-then-block is the best of the three kinds compared for servers (McDowell, Eggers, Gribble, PPoPP 2003,
- * 2.4 and table 2). A lock that is all zero is unlocked. Locks need no allocation and no destruction. A
- * forked child may simply zero a lock that a thread of its parent held.
+ * 2.4 and table 2). A lock that is all zero is unlocked. A forked child may simply zero a lock that a thread
+ * of its parent held. Any thread may take a lock that becomes free; one sleeper is woken at a time.
  *
- * Any thread may take a lock that becomes free, since the lock would stand idle while a sleeper wakes. One
- * sleeper is woken at a time.
- *
- * Rank: doc/design/concurrency.md has the order in which threads, and fork, take locks. A debug build counts
- * the locks of each rank that a thread holds. It asserts that a thread which may wait for a lock holds none
- * of that rank or of a later one.
+ * Rank: doc/design/concurrency.md has the order in which threads, and fork, take locks. A debug build asserts
+ * that a thread which may wait for a lock holds none of that rank or of a later one.
  *
  * Fork takes all locks but those of shared reaps. A signal handler must not fork: it may have interrupted a
  * thread that holds one. lock_depth counts the locks that a thread holds or is about to take, and the gates
@@ -139,7 +135,6 @@ void lock_pause_or_yield(unsigned n);
 void lock_wait(struct lock *lock);
 void lock_give_on(struct lock *lock); /* gives back a lock that a thread waits for */
 
-/* Adds n to lock_depth. */
 static inline void lock_count(int n)
 {
     lock_depth += (unsigned)n;

@@ -34,7 +34,6 @@ static inline bool parse_character(const char **text, const char *end, char c)
     return found;
 }
 
-/* Returns true if the text is just this word. */
 static inline bool parse_is(const char *text, size_t size, const char *word)
 {
     return strlen(word) == size && memcmp(text, word, size) == 0;

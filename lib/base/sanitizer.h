@@ -18,7 +18,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns true if one of the two tools watches this process. */
 bool sanitizer_running(void);
 
 /* Begins a block, whose bytes are undefined; ends it, and nobody may touch it. */

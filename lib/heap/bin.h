@@ -31,7 +31,6 @@ struct superblock *bin_fullest(const struct bin *bin, unsigned least);
 /* The emptiest superblock, still in the bin; or NULL. */
 struct superblock *bin_emptiest(const struct bin *bin);
 
-/* The sums over several bins. */
 struct bin_sums {
     size_t slots;
     size_t eighths; /* of slots, recorded as free */

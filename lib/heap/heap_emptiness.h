@@ -29,10 +29,8 @@ void heap_bin_out(struct heap *heap, struct superblock *sb);
 struct superblock *heap_empty_out(struct heap *heap, unsigned slots);
 struct superblock *heap_any_empty_out(struct heap *heap);
 
-/* heap_regroup under the lock. */
 void heap_regroup_locked(struct heap *heap, struct superblock *sb);
 
-/* Files all displaced superblocks. */
 void heap_file_displaced(struct heap *heap);
 
 /* Takes one displaced superblock off their list, or returns NULL. */

@@ -12,11 +12,8 @@
  *     roundrobin    one of 2P, the next in turn for each allocation (RoundRobin)
  *     single        the only one (BaseAlloc, with one lock)
  *
- * No policy assigns frees: a block goes back to its superblock, on whichever heap that is.
- *
- * heaps=thread: a new thread gets the least id whose thread has ended; until then other threads may take the
- * superblocks of that heap. A thread has its heap until the kernel has seen its end, so destructors that run
- * last in it allocate as before. When there are more threads than ids, the last threads share heap 0.
+ * heaps=thread: a new thread gets the least id whose thread has ended, as the kernel sees it: destructors
+ * that run last in a thread allocate as before. The last threads of more than there are ids share heap 0.
  *
  * Threads: any; no call waits for a lock. The state of a thread is thread-local, the rest one atomic each.
  */
@@ -31,7 +28,6 @@ enum { HEAP_POLICY_NONE = UINT16_MAX }; /* no heap yet */
  * as many processors. */
 extern HIDDEN __thread uint16_t heap_of_thread __attribute__((tls_model("initial-exec")));
 
-/* Returns true if the policy of the options needs heaps with locks. */
 bool heap_policy_needs_locks(void);
 
 /* Runs after the options are read, and before the first allocation. */

@@ -2,17 +2,16 @@
 /* apart.h: objects that lie apart: each one is a block of a malloc that looks for mistakes.
  *
  * This is the one mode for debugging. A process has it from its start or never: under Valgrind's Memcheck and
- * AddressSanitizer, where libreap-trace records, and with the options bypass and harden. Then a reap carves
- * no objects from its chunks. Each object is a block of its own, whose header lies elsewhere. For marks,
- * limits, walks and all else the block is a chunk with one large object (REAP_WHOLE).
+ * AddressSanitizer, where libreap-trace records, and with the options bypass and harden. Each object is a
+ * block of its own, whose header lies elsewhere. For marks, limits, walks and all else the block is a chunk
+ * with one large object (REAP_WHOLE).
  *
  *     the process's malloc     | the bytes asked for | rest of 16 bytes |                  (a tool, bypass)
  *     this library's           | zone: 16 bytes | the bytes asked for | rest | zone |      (harden)
  *
- * Where malloc is the tool's own, the tool knows the stacks of each block's allocation and free. This module
- * adds that nobody may touch the rest. Where malloc is this library's (libreap-malloc), this module tells the
- * tool of each block. With harden, rest and zones have a pattern, which each call for the object checks. A
- * freed object has another pattern and waits in quarantine, at whose end the module checks it.
+ * Where malloc is the tool's own, this module adds that nobody may touch the rest. Where malloc is this
+ * library's, it tells the tool of each block. With harden, rest and zones have a pattern, which each call for
+ * the object checks. A freed object has another one and waits in quarantine, at whose end it is checked.
  *
  * A table finds an object's header by its address. Headers of freed objects stay in it until 16384 more
  * objects were freed.

@@ -231,7 +231,6 @@ static bool large_is_whole(const char *object, size_t size, size_t room)
     return memcmp(object + size, &canary, room - size < CANARY ? room - size : CANARY) == 0;
 }
 
-/* The size of a live large object, whose descriptor says this. */
 static size_t large_size_in(uint64_t state, struct arena *arena, const char *object, const char *call)
 {
     size_t size = (state & ~LARGE_FENCED) - 1;
@@ -369,7 +368,6 @@ static ALWAYS_INLINE void *alloc_block(unsigned class, size_t size)
     return block;
 }
 
-/* The size of a live block whose seal is this. */
 static ALWAYS_INLINE size_t block_size_in(uint64_t seal, const char *block, size_t room, const char *call)
 {
     size_t size = size_in(seal, block);
@@ -477,7 +475,6 @@ void hardened_free(struct arena *arena, void *block, const char *call)
         free_others(arena, block, call);
 }
 
-/* The size of a live object whose owner is known. */
 static size_t size_of(const struct owner *owner, const void *object, const char *call)
 {
     if (owner->kind == OWNER_CHUNK) return reap_hooks->usable_size(owner->at, object, call);

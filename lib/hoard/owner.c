@@ -36,7 +36,6 @@ static void *large_chunk(struct arena *arena, const void *pointer, size_t *got)
     return chunk;
 }
 
-/* The chunk of a pointer, with its arena or NULL. */
 static ALWAYS_INLINE void *chunk_in(struct arena *arena, const void *pointer, size_t *got)
 {
     void *lent = user_memory_find(pointer, got);

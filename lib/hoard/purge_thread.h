@@ -3,12 +3,11 @@
  * program asks for it. It is the only thread that the library starts.
  *
  * Without this thread the next slow path after purge_ms gives unused memory back, so a program that becomes
- * idle keeps its unused memory. The thread sleeps while no memory is unused, and never allocates. It blocks
- * all signals, so that the program's threads get the process's signals.
+ * idle keeps its unused memory. The thread sleeps while no memory is unused, never allocates, and blocks all
+ * signals.
  *
  * A slow path starts the thread. A child of fork has none until the child asks, or holds 4 MiB more than at
- * the fork: most children exec, and some enter a sandbox in which two threads could not make the calls they
- * need.
+ * the fork: most children exec, and some enter a sandbox that forbids calls of a second thread.
  */
 #ifndef PURGE_THREAD_H
 #define PURGE_THREAD_H

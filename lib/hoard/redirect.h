@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* redirect.h: a thread's malloc comes from a reap for a while.
  *
- * Between reapEnter and reapLeave a thread's malloc goes to the reap. Until the first reapEnter of a process
- * the fast path has no test for it (clang's has one). That call empties the fast path's table of classes.
- * From then on malloc uses a second table where the thread's `redirect_reap` is NULL. In a thread that has
- * entered a reap it runs the slow path, which calls redirect_takes.
+ * Between reapEnter and reapLeave a thread's malloc goes to the reap. The first reapEnter of a process
+ * empties the fast path's table of classes. From then on malloc uses a second table where the thread's
+ * `redirect_reap` is NULL. In a thread that has entered a reap its slow path calls redirect_takes.
  *
- * Some calls of malloc must not go to the reap: memory that libc and ld.so allocate for themselves (a
- * stream's buffer, a module's TLS block, the name of a time zone) outlives any request. So malloc passes its
- * return address on, and calls from the text of libc, of ld.so and of modules that libc loads by itself go to
- * the heap. libreap-malloc defines libc's functions that allocate for their caller (strdup, getline) once
- * more (libc_calls.c). libc's own calls of strdup do not reach these.
+ * Memory that libc and ld.so allocate for themselves (a stream's buffer, a module's TLS block) outlives any
+ * request. So malloc passes its return address on, and calls from the text of libc, of ld.so and of modules
+ * that libc loads by itself go to the heap. libreap-malloc defines libc's functions that allocate for their
+ * caller (strdup, getline) once more (libc_calls.c).
  *
  * Threads: `redirect_reap` is the thread's own. A constructor writes `redirect_on`, a child's fork handler
  * `process_generation`. The list of texts grows, by one thread at a time, and is read without a lock.

@@ -25,7 +25,6 @@ enum {
  * it lies partly in one, around one, or where one begins. */
 int user_memory_add(void *start, size_t size);
 
-/* Takes a piece out. */
 void user_memory_remove(const void *start);
 
 /* From now on objects may lie apart: searches look in their table (apart_table.h) as well. */

@@ -55,7 +55,6 @@ __attribute__((constructor)) static void malloc_start(void)
     hoard_start_late();
 }
 
-/* The return address of this call. */
 #define CALLER __builtin_return_address(0)
 
 #ifndef __clang__

@@ -46,7 +46,6 @@ static inline uint32_t rseq_id(void)
     return id;
 }
 
-/* The section of rseq_store_unless. */
 #define RSEQ_STORE_UNLESS                                                                                    \
     RSEQ_SECTION_BEGIN                                                                                       \
     "cmp %w[t], %w[id]\n\tb.ne %l[moved]\n\t"                                                                \

@@ -38,7 +38,6 @@ static inline uint32_t rseq_id(void)
     return id;
 }
 
-/* The section of rseq_store_unless. */
 #define RSEQ_STORE_UNLESS                                                                                    \
     RSEQ_SECTION_BEGIN                                                                                       \
     "cmpl %[id], %k[t]\n\tjne %l[moved]\n\t"                                                                 \

@@ -473,7 +473,6 @@ void reapRewind(void **handle, const reap_mark *mark)
     reap->flags &= (uint8_t)~REAP_ENDING;
 }
 
-/* Clears the hidden children of a cleared shared reap. */
 static void clear_parts(struct reap *reap)
 {
     for (struct reap *part = reap_next_part(reap); part; part = reap_next_part(part)) {

@@ -54,7 +54,6 @@ void reap_check_objects(struct reap *reap, unsigned depth, const char *call)
     }
 }
 
-/* The words for a pointer into a regular chunk. */
 static const char *in_regular(const struct reap_chunk *chunk, const void *object, const char *call)
 {
     size_t unit = reap_unit(object), top = reap_chunk_top(chunk);

@@ -112,7 +112,6 @@ static ALWAYS_INLINE bool handle_place_is_odd(void **handle)
     return UNLIKELY((((uintptr_t)handle - REAP_HEADER) & bits) == 0);
 }
 
-/* Calls handle_check_place_in for them. */
 static inline void handle_check_place(void **handle, const char *call)
 {
     REAP_NOT_NULL(handle, call);

@@ -87,7 +87,6 @@ size_t reap_quota_settle(struct reap *reap, size_t bytes)
     return had * REAP_UNIT;
 }
 
-/* Claims the pending objects of a reap. */
 static bool claim_pending(struct reap *reap, unsigned depth, void *is_any)
 {
     if (!(__atomic_load_n(&reap->flags, __ATOMIC_ACQUIRE) & REAP_LIMITED)) return true;
@@ -301,7 +300,6 @@ static struct reap *first_limiter(const struct reap *reap)
     return reap && reap->flags & REAP_LIMITED ? reap_share(reap)->limiter : NULL;
 }
 
-/* The nearest limiter above a reap. */
 static struct reap *limiter_above(const struct reap *reap)
 {
     return reap_quota_of(reap) ? reap_share(reap)->above : first_limiter(reap);

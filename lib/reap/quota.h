@@ -14,14 +14,12 @@
  *     left      the bytes that reaps can still draw on a limit
  *     drawn     the bytes that a reap has drawn on each of its limiters
  *     room      drawn bytes without an object
- *     extra     the most room that a reap may have. A reap draws it too, on an account of its own (`slack`)
- *               that begins with a sixteenth of the limit. So all rooms below a limit together are at most
- *               a sixteenth of it, and a limit refuses no object before fifteen sixteenths of it live
+ *     extra     the most room that a reap may have. A reap draws it too, on an account of its own (`slack`).
+ *               So a limit refuses no object before fifteen sixteenths of it live
  *     pending   the bytes of objects that other threads have freed, and the reap has yet to look at. The
  *               free counts them before it puts the object on the list, and touches no limiter. Before a
- *               limit refuses, it claims all that are pending below it: the thread walks the tree, under
- *               the locks of its lists, and gives the bytes back in the place of the reap, which then
- *               lowers `drawn` alone when it frees those objects. One word has both numbers
+ *               limit refuses, it claims all that are pending below it, and gives the bytes back in the place
+ *               of the reap, which then lowers `drawn` alone. One word has both numbers
  *
  * Invariants (reap_is_valid checks them)
  *     - drawn = live bytes + room, and room <= extra, after each call
@@ -29,14 +27,13 @@
  *     - pending and claimed bytes are live ones; a claim moves the bytes from one to the other at once
  *     - slack + the sum of extra over all reaps below = a sixteenth of the limit
  *
- * Frees and gaps count too. So on a limited reap all calls but bumping take the slow paths, between
- * limit_suspend and limit_resume, and the code in between knows nothing of limits. Records do not count.
+ * Frees and gaps count too; records do not. So on a limited reap all calls but bumping take the slow paths,
+ * between limit_suspend and limit_resume, and the code in between knows nothing of limits.
  *
- * Threads: the reap's own; left and slack of its limiters are atomic. A thread that sets a limit must be the
- * only one in that reap and below it; free() may come meanwhile. A reap draws upwards, by one atomic step for
- * each limiter, without a lock. Claims, new limits and adopting exclude each other by the lock of adopters:
- * so a reap in a locked list is alive, and so is its way up. At each moment a fork may lose bytes, and never
- * has any twice: a share is lowered before an account is raised.
+ * Threads: the reap's own; left and slack of its limiters are atomic, and a draw takes no lock. A thread that
+ * sets a limit must be the only one in that reap and below it; free() may come meanwhile. Claims, new limits
+ * and adopting exclude each other by the lock of adopters: so a reap in a locked list is alive, and so is its
+ * way up. A fork may lose bytes, and never has any twice: a share is lowered before an account is raised.
  */
 #ifndef QUOTA_H
 #define QUOTA_H

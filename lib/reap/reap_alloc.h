@@ -68,7 +68,6 @@ void *reap_alloc_resize_in(struct reap *from, struct reap_chunk *chunk, void *ob
 /* Moves an object of this chunk to another reap, and returns its new address. On failure it stays. */
 void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object, struct reap *to);
 
-/* Frees an object of this chunk. */
 void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object);
 
 /* A record: memory for the reap's own use until the next clear, of at most REAP_LARGE bytes. NULL: no

@@ -171,7 +171,6 @@ void reapLeave(void)
     end_innermost(reap->outer);
 }
 
-/* The reap below this one in the chain. */
 static struct reap *below(const struct reap *reap)
 {
     return without_heap(reap_is_shared(reap) ? shared_outer : reap->outer);

@@ -80,7 +80,6 @@ static inline struct reap *reap_known(const struct reap *reap)
     return UNLIKELY(reap_is_part(reap)) ? reap_face(reap)->reap : (struct reap *)(uintptr_t)reap;
 }
 
-/* The handle by which a program knows a reap. */
 static inline void *reap_handle(struct reap *reap)
 {
     return reap_is_part(reap) ? (void *)reap_face(reap) : reap;

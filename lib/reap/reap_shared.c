@@ -163,7 +163,6 @@ static void take_parts(struct reap_face *face)
     }
 }
 
-/* Makes a part of a new reap. */
 static void begin_part(struct reap_part *part, struct reap *reap, uintptr_t tag, struct reap_face *face)
 {
     *part = (struct reap_part){.reap = reap, .face = face};

@@ -4,17 +4,14 @@
  * A shared reap consists of parts (shards): ordinary reaps with a lock word each. Each heap id whose threads
  * have made objects, or freed some of other parts (but not below a limit), has a part; if there are more ids
  * than CPUs, some share one. The first part is the reap itself; the others are hidden children, which no call
- * shows to the program. The handle points to the reap's face (a proxy). To reap.h's half of the fast path the
- * face always looks like a reap without free memory. The library's half recognizes a face by its address
- * (misuse.h), and the check of handles by its tag.
+ * shows to the program. The handle points to the reap's face (a proxy), which looks to fast paths like a reap
+ * without free memory. The library knows it by its address (misuse.h), and the check of handles by its tag.
  *
  *     ordinary      handle ──> | struct reap |
  *     shared        handle ──> | face: lock; part | ──> | struct reap |
  *                                 └── table, by id ──> | part | ──> | struct reap |, a hidden child
  *
  *     first chunk   | chunk header | struct reap | objects ->     <- records | face |
- *
- * What each call does with a shared reap:
  *
  *     reapMalloc and all that make an object   enters the part of its thread's id
  *     reapFree, reapFreeAny, free              the same; an object of another part goes onto that part's list
@@ -24,22 +21,20 @@
  *     reapCancelOnDestroy, reapCreate (parent)
  *     all others                               takes that lock, and then all parts
  *
- * In a part a call does what it does in an ordinary reap (shared_use.h), and an object stays in its part. If
- * an id without a part frees an object, it enters the part that has the object; with a sixteenth such free it
- * gets a part. When more than REAP_PART_PENDING bytes are pending on a part's list, or below a limit, the
- * thread that frees enters that part, and frees them: so memory goes back also when no thread has that id any
- * more. Free memory of one part does not serve the threads of another part.
+ * An object stays in its part. If an id without a part frees an object, it enters the part that has the
+ * object; with a sixteenth such free it gets a part. The thread that makes more than REAP_PART_PENDING bytes
+ * pending on a part's list, or any below a limit, enters that part and frees them: its id may have no thread.
  *
  * Vocabulary
  *     enter     to become the holder of a part, by one atomic instruction; a store ends this
  *     hold      to have the lock of a shared reap, from the check of the handle to the call's end (HELD)
  *     take      to become the holder of all parts of a held reap, and to free what is pending
  *     outside   a thread that holds no reap
- *     alone     a reap without parts but itself: its chunks come from the program, or objects are watched
+ *     alone     a reap without parts but itself, always taken: its chunks come from the program, or objects
+ *               are watched
  *
  * A call holds its reap also while a function of the user runs. The lock is recursive, so such a function may
- * use the reap; but it must not wait for a thread that uses the reap. A reap that is alone is always taken,
- * and each call takes the lock.
+ * use the reap; but it must not wait for a thread that uses the reap.
  *
  * Invariants
  *     - a face's first line is written before any thread has the handle, and when its table comes
@@ -50,19 +45,17 @@
  *     - only threads that have entered a part push onto remote lists. So nothing is pending in a taken reap
  *     - while a mark is open, objects are made in the reap itself alone. The hidden children are barred
  *     - a face's tag is right exactly while the face is on the list of all faces. A thread that does not know
- *       whether a reap lives only reads it: it enters no part and takes no lock (reap_face_of_others). A
- *       reap leaves the tree before its face leaves the list, and its hidden children end after that: so a
- *       reap in a locked list of the tree has all of them
+ *       whether a reap lives only reads it (reap_face_of_others). A reap leaves the tree before its face
+ *       leaves the list, and its hidden children end after that
  *     - the thread that ends a reap holds it, and so waits for others that use it
  *     - depth > 0 exactly while owner holds the lock; other threads read owner, and never find themselves
  *     - the tag of a shared reap, or of a hidden child, is that of no handle, so only the face leads to it
  *
- * Fork: the child must find shared reaps whole, whichever threads use them. A thread that holds a reap may
- * wait for another one, in an order that the program chooses. So fork must not take all locks one after the
- * other. Instead it closes a gate, at which outside threads wait, and takes and gives back each lock once:
- * after that no thread holds a reap. If the forking thread itself holds one (a function of the user forks),
- * others may wait for that: then fork tries only for a while. At last it enters all parts, one after the
- * other.
+ * Fork: the child must find shared reaps whole. A thread that holds a reap may wait for another one, in an
+ * order that the program chooses, so fork cannot take one lock after the other. It closes a gate, at which
+ * outside threads wait, and takes and gives back each lock once: after that no thread holds a reap. If the
+ * forking thread itself holds one (a function of the user forks), fork tries only for a while. At last it
+ * enters all parts, one after the other.
  *
  * Lock rank: reaps in the program's order (reapMove and reapAdopt: by address); the list of faces; then the
  * locks of heaps and arenas. Fork takes them in this order too. A part is entered last of the first two.

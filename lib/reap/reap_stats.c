@@ -51,7 +51,6 @@ static size_t cached_by(const struct reap *reap)
     return bytes;
 }
 
-/* The bytes that a reap holds. */
 static size_t held_by(const struct reap *reap)
 {
     size_t bytes = __atomic_load_n(&reap->held, __ATOMIC_RELAXED);

@@ -156,7 +156,6 @@ static bool collect_all(struct survey *survey, struct reap *top, unsigned n)
 
 /* --- showing --------------------------------------------------------------------------------- */
 
-/* A function that is called for each reap. */
 typedef int see_reap(const struct reap_view *view, void *arg);
 
 static int show_all(const struct survey *survey, see_reap *see, void *arg)

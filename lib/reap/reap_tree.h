@@ -5,21 +5,19 @@
  *                                   <──prev──     <──prev──
  *
  * Each reap has a lock for its list of children, so that several threads may create and destroy children of
- * one parent. The roots are in lists too: in one of ROOT_LISTS, by the 64 KiB in which they lie, so that each
- * heap id's roots have lists of their own. A list keeps one dead root for the next, as a parent does a child
- * (lifecycle.c). Roots in user memory, which other processes may share, are in no list; user_memory.h has
- * them.
+ * one parent. Roots are in one of ROOT_LISTS lists, by the 64 KiB in which they lie: so each heap id's roots
+ * have lists of their own. A list keeps one dead root for the next, as a parent does a child (lifecycle.c).
+ * Roots in user memory, which other processes may share, are in no list; user_memory.h has them.
  *
  * A reap that is in a locked list stays there, and stays alive: it leaves the list before anything of it
  * ends. A thread that changes a list holds its lock for a few instructions, and calls nothing meanwhile. A
  * thread that walks (reap_tree_walk) locks the lists on its way down.
  *
  * Fork: the child may inherit a lock of a thread that it does not have. So a held lock's value is the
- * process_generation, which each fork raises in the child: an older value means that no thread is there to
- * unlock. Single stores change the `next` links, in an order that keeps the list whole at every moment, and a
- * thread that takes over such a lock rebuilds `prev`. The generation also tells whether the thread that was
- * ending a reap (REAP_ENDING) exists: a reap that it was destroying is whole until it leaves the list, and
- * its parent may end it.
+ * process_generation, which each fork raises in the child. Single stores change the `next` links, in an order
+ * that keeps the list whole at every moment, and a thread that takes over such a lock rebuilds `prev`. The
+ * generation also tells whether the thread that was ending a reap (REAP_ENDING) exists: a reap that it was
+ * destroying is whole until it leaves the list, and its parent may end it.
  *
  * Lock rank: the one lock of all adopting threads; then a list's lock. Under a list's lock a thread locks
  * only the lists of reaps further down. A walk may have frozen all chunks before (chunk_freeze), so any other
@@ -43,7 +41,6 @@ extern struct root_list reap_roots[ROOT_LISTS];
 /* The byte of the lists of roots: the step of 8 KiB, and no votes. */
 enum { ROOT_VOTES = 1 };
 
-/* The number of the list that a root belongs into. */
 static inline unsigned reap_root_number(const struct reap *reap)
 {
     return (unsigned)((uintptr_t)reap / SUPERBLOCK % ROOT_LISTS);
@@ -87,7 +84,6 @@ static inline void reap_tree_unlock_below(struct reap_list *list)
     atomic_store_explicit(&list->lock, 0, memory_order_release);
 }
 
-/* Locks a list. */
 static inline void reap_tree_lock(struct reap_list *list)
 {
     ASSERT(lock_rank_is_next(RANK_CHILDREN));
@@ -155,7 +151,6 @@ static inline unsigned reap_tree_add(struct reap *child, struct reap *parent)
     return flags;
 }
 
-/* Takes a reap from the list that it is in. */
 static inline void reap_tree_remove(struct reap *reap)
 {
     struct reap_list *list = reap_tree_list_of(reap);
@@ -233,7 +228,6 @@ static inline bool reap_tree_has_children(const struct reap *reap) { return reap
  * one, so this is not to be read. */
 struct reap *reap_tree_newest(struct reap *parent, unsigned depth);
 
-/* The number of children. */
 size_t reap_tree_count(struct reap *parent);
 
 #endif

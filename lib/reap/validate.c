@@ -7,7 +7,6 @@
 #include "reap/reap_tree.h"
 #include "region/reap_free.h"
 
-/* The sums that the walks add up. */
 struct sums {
     size_t held;
     size_t carved;

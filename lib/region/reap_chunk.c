@@ -138,7 +138,6 @@ static void relink_chunk(struct reap *reap, struct reap_chunk *chunk)
     __atomic_store_n(chunk->prev ? &chunk->prev->next : &reap->chunks, chunk, __ATOMIC_RELEASE);
 }
 
-/* Puts a chunk on the reap's list of chunks. */
 static void link_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
     ASSERT(chunk->owner == reap && chunk != reap_first_chunk(reap) && reap_chunk_is_live(chunk));

@@ -93,7 +93,6 @@ static inline struct reap_name *reap_own_name(const struct reap *reap)
     return reap->name && !program_left(reap->name) ? reap_name_around(reap->name) : NULL;
 }
 
-/* The name, or an empty text. */
 static inline const char *reap_name_text(const struct reap *reap) { return reap->name ? reap->name : ""; }
 
 /* Returns true if the source is of the user's memory, and if a reap's is. */
@@ -135,13 +134,11 @@ static inline size_t reap_chunk_top(const struct reap_chunk *chunk)
     return reap_chunk_top_by(chunk, chunk);
 }
 
-/* The number of the reap's open marks. */
 static inline uint16_t reap_depth(const struct reap *reap)
 {
     return UNLIKELY(reap->flags & REAP_MARKED) ? reap->depth : 0;
 }
 
-/* Where the block that starts at unit ends. */
 static inline size_t reap_block_end(const struct reap_chunk *chunk, size_t unit)
 {
     if (chunk->kind == REAP_WHOLE) return chunk->end_unit;
@@ -311,7 +308,6 @@ struct reap_chunk *reap_chunk_whole(struct reap *reap, size_t alignment, size_t 
 /* Links and counts such a chunk. */
 void reap_chunk_hold(struct reap *reap, struct reap_chunk *chunk);
 
-/* Moves a chunk with a large object to another reap. */
 void reap_chunk_move(struct reap *from, struct reap *to, struct reap_chunk *chunk);
 
 /* Gives back a chunk that is on no list, and whose tag is not that of a live chunk. */
@@ -344,7 +340,6 @@ static inline bool reap_tables_are_apart(const struct reap *reap)
     return reap->own && reap->own != &reap_records(reap)->tables;
 }
 
-/* Counts bytes from the backend as held. */
 static inline void reap_chunk_hold_bytes(struct reap *reap, size_t size)
 {
     reap->held += size;

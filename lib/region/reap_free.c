@@ -89,7 +89,6 @@ static void begin_listed(struct reap *reap, struct reap_chunk *chunk)
  * a free constant time, and one comes before nothing lives there any more. What sweeps list brings the first
  * look nearer, and not the next ones. */
 
-/* Units on all lists. */
 static size_t units_listed(const struct reap *reap)
 {
     return reap->own->budget.allowed - (size_t)reap->own->budget.room;
@@ -273,7 +272,6 @@ NOINLINE void reap_free_begin_heap(struct reap *reap)
 
 /* --- the hole -------------------------------------------------------------------------------- */
 
-/* Takes an object from the hole. */
 static void *bump(struct reap *reap, size_t units)
 {
     ASSERT(reap->current && units != 0 && units <= hole(reap));
@@ -283,7 +281,6 @@ static void *bump(struct reap *reap, size_t units)
     return object;
 }
 
-/* Makes [from, end) of a chunk the hole. */
 static void begin_hole(struct reap *reap, struct reap_chunk *chunk, size_t from, size_t end)
 {
     reap_chunk_bump_in(reap, chunk, from, end);
@@ -719,7 +716,6 @@ void reap_free_wipe(struct reap_chunk *chunk, size_t from, size_t to)
     if (chunk->lives) bitmap_clear_range(chunk->lives, from, to);
 }
 
-/* The first chunk on the list of listed ones; NULL: there is none. */
 static struct list_node *first_listed(const struct reap *reap)
 {
     return reap->heap && reap->own ? reap->own->listed.first : NULL;

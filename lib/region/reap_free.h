@@ -8,17 +8,15 @@
  *     free lists   by units:  1   2   3  ...  63 | 64..95    96..127   128..191   192..255   ...
  *
  * A *flush* drops all lists, when half of the reap was freed onto them, when an eighth of it lies in chunks
- * without live objects, or before the reap grows. These chunks go back; the others are quiet: a free there
- * clears a bit and touches no object, and the last one gives the chunk back. When the hole is used up, the
- * next quiet chunk is *swept*: a few operations on each word of its bitmaps give its gaps, already joined,
- * and each gap is the next hole. After the last one the chunk is *listed* again: a free lists its gap.
+ * without live objects, or before the reap grows. These chunks go back; the others are quiet. When the hole
+ * is used up, the next quiet chunk is *swept*: a few operations on each word of its bitmaps give its gaps,
+ * already joined, and each gap is the next hole.
  *
  *     region ──> listed ──flush──> quiet ──sweep──> swept ──last gap──> listed
  *                                    └──last free──> given back
  *
  * While a mark is open, gaps are not used: all chunks with live bits are quiet. They stay so when it is
  * closed, and the hole stays too: so a mark drops lists only where chunks were listed since the last one.
- * What it found listed waits for the next flush, but the sweep of the swept chunk goes on where it was.
  *
  * Threads: the reap's own.
  */
@@ -33,7 +31,6 @@ static inline bool reap_may_show_tables(const struct reap *reap)
     return reap->heap && reap->own && !(reap->flags & (REAP_SPECIAL | REAP_UNMAPPED));
 }
 
-/* The free list for a gap of this number of units. */
 static inline size_t reap_free_list(size_t units)
 {
     ASSERT(units != 0);
@@ -80,7 +77,6 @@ bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t unit, si
 
 /* --- freeing --------------------------------------------------------------------------------- */
 
-/* Frees the live object at a unit of a regular chunk. */
 void reap_free_object(struct reap *reap, struct reap_chunk *chunk, size_t unit);
 
 /* Makes a gap of units [unit, end) of a regular chunk: the end of a live object. */
@@ -239,7 +235,6 @@ static inline bool reap_free_in_region(struct reap *reap, void *object)
 /* Drops the lists, so that chunks without live objects go back, and the current chunk if nothing is in it. */
 void reap_free_trim(struct reap *reap);
 
-/* Gives up the hole. */
 void reap_free_leave_hole(struct reap *reap);
 
 /* --- marks, limits, other reaps -------------------------------------------------------------- */

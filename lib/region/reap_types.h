@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reap_types.h: the structures of a reap.
  *
- * A reap is a list of chunks. It carves objects from one of them, the current chunk, by bumping a
- * pointer; objects have no headers. The first chunk also holds the reap itself:
+ * A reap is a list of chunks. It carves objects, which have no headers, from one of them, the current chunk,
+ * by bumping a pointer. The first chunk also holds the reap itself:
  *
  *     first chunk   | chunk header | struct reap | struct reap_records | objects ->      <- records |
  *     other chunks  | chunk header | objects ->                    <- records |
  *     large         | chunk header | one object                               |
  *
- * Roots begin with 8 KiB. Children of one parent are alike (the requests of a connection), and begin with 1
- * KiB, in which a reap has 496 bytes for objects. When most outgrow that, the next child begins with 8 KiB,
- * or 16, or 32; when a smaller chunk was enough for most, with that. Only children of today's size have a
- * vote: of many that live at once, most began before the last step. Their own children begin with what those
- * of their siblings came to need.
+ * Roots begin with 8 KiB, children with 1 KiB or what those of today's size have voted for (region.h).
  *
  * Two bitmaps say what the memory of a regular chunk is. They lie apart, with those of its whole arena
  * (chunk_map.h); those of a chunk in user memory, or of more than 64 KiB, lie in it, before its objects.
@@ -26,20 +22,17 @@
  *     dead      in region state, in the same place: bit u is set when a block there was freed (reap_dead.h)
  *     gap       a block that is no object: freed, or never used
  *     bump      the next object's place. The hole is the block [bump, bump_max) of the current chunk
- *     records   the reap's own memory (cleanups, its name), carved from the hole's far end; records
- *               are no objects, and cost objects nothing. What modules keep (struct reap_records) lies
- *               behind the reap instead
+ *     records   the reap's own memory (cleanups, its name), carved from the hole's far end; what modules
+ *               keep (struct reap_records) lies behind the reap instead
  *     spare     an empty chunk kept by reapFreeAll for the next round
- *     cached    a dead child, which its parent keeps for the next one: as new, but for the tags
- *               (a list of roots keeps a dead root in the same way)
+ *     cached    a dead child, which its parent (a dead root, which a list) keeps for the next one: as new,
+ *               but for the tags
  *
  * An object's size is the distance to the next block's start: an allocation sets the start bit of what
  * follows the object. The last unit of a chunk always has a start bit, and is no object. A reap begins in
  * region mode: then end == bump_max, and fast paths bump. In heap mode (reap_free.h) end == bump: so the same
- * test sends every allocation to the free lists first.
- *
- * Where objects lie apart (apart.h) a reap has no hole, and empty tables: so each object takes a slow path,
- * and is to the reap a large one, whose chunk header lies elsewhere.
+ * test sends every allocation to the free lists first. Where objects lie apart (apart.h) a reap has no hole,
+ * and empty tables: each object is to the reap a large one, whose chunk header lies elsewhere.
  *
  * Invariants (reap_is_valid checks them)
  *     - each unit in [first, end_unit) of a chunk lies in exactly one block

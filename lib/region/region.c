@@ -248,7 +248,6 @@ static const struct reap_chunk *too_big(const struct reap *reap)
     return is ? chunk : NULL;
 }
 
-/* Makes a chunk of this round a spare, or gives it back. */
 static void keep_or_give_back(struct reap *reap, struct reap_chunk *chunk, bool is_too_big)
 {
     ASSERT(chunk != reap_first_chunk(reap) && chunk->owner == reap && reap->held >= chunk->size);
@@ -308,7 +307,6 @@ static struct reap_chunk *take_off_chunk_of_name(struct reap *reap)
     return chunk;
 }
 
-/* Moves the name to its place in the next round. */
 static void move_name(struct reap *reap, void *to, size_t size)
 {
     struct reap_name *name = memmove(to, reap_own_name(reap), size);
