@@ -65,10 +65,9 @@ struct arena {
     struct sharing_notes notes[ARENA_SLOTS];
 };
 
-/* Guesses at descriptors, for the fast path of free. The guess for a pointer is its slot in the arena where a
- * pointer of the same 4 MiB modulo 4 GiB was last seen. It is always a descriptor, but it is the pointer's
- * only if superblock_starts_at says so; otherwise free looks the pointer up in the pagemap. Offsets are from
- * `none`. */
+/* Guesses at descriptors, for the fast path of free. The guess for a pointer is its slot in the arena where
+ * a pointer of the same 4 MiB modulo 4 GiB was last seen: always a descriptor, but the pointer's only if
+ * superblock_starts_at says so. Otherwise free looks into the pagemap. Offsets are from `none`. */
 enum { ARENA_GUESSES = 1 << (32 - PAGEMAP_SHIFT) };
 struct arena_guesses {
     struct superblock none[ARENA_SLOTS];
@@ -101,9 +100,8 @@ static ALWAYS_INLINE struct superblock *arena_slot(struct arena *arena, const vo
  * such a one, from slot ARENA_CHUNKS_FROM on if that is free; a large object, and one that grows. */
 enum arena_use { ARENA_PLAIN, ARENA_SPARSE, ARENA_CHUNKS, ARENA_SPAN, ARENA_GROWS };
 
-/* Takes n adjacent slots of one arena for a superblock, PLAIN, SPARSE or CHUNKS. Returns the first slot's
- * descriptor with its kind and origin set; the further slots are SLOT_FREE. *clean: all reads as zero. NULL:
- * no memory, errno ENOMEM. */
+/* Takes n adjacent slots of one arena for a superblock. Returns the first slot's descriptor with its kind
+ * and origin set; the further slots are SLOT_FREE. *clean: all reads as zero. NULL: no memory (ENOMEM). */
 struct superblock *arena_take(unsigned n, enum superblock_kind kind, enum arena_use use, bool *clean);
 
 /* The same for a large object, SPAN or GROWS: up to ARENA_SPAN_MAX, whose first slot is at a multiple of
@@ -134,8 +132,7 @@ static inline unsigned arena_span(const struct superblock *first)
     return (unsigned)__atomic_load_n(&first->word, __ATOMIC_RELAXED);
 }
 
-/* Returns the first slot of a span that began in an arena before, and that the pointer lies in; else the
- * pointer's own slot. */
+/* The first slot of a span that began in an arena before, and has the pointer; else the pointer's slot. */
 struct superblock *arena_head_before(struct arena *arena, const void *pointer);
 
 /* Returns the last slot up to the pointer's own where a span or superblock begins, or NULL. */
@@ -146,8 +143,7 @@ static inline struct superblock *arena_head_here(struct arena *arena, const void
     return heads != 0 ? &arena->slots[i - (unsigned)__builtin_clzll(heads)] : NULL;
 }
 
-/* Returns the first slot of the span or superblock that a pointer lies in, else its own slot. Not for
- * mappings. */
+/* The first slot of the span or superblock that a pointer lies in, else its own slot. No mapping. */
 static inline struct superblock *arena_head(struct arena *arena, const void *pointer)
 {
     unsigned i = (uintptr_t)pointer >> SUPERBLOCK_SHIFT & (ARENA_SLOTS - 1);
@@ -191,8 +187,7 @@ static inline void *arena_stub(struct arena *arena, const struct superblock *sb,
     return superblock_starts_at(sb, pointer) ? (void *)(uintptr_t)pointer : NULL;
 }
 
-/* Maps size bytes at a multiple of alignment, for one object. *clean: all of it reads as zero. NULL and
- * ENOMEM. */
+/* Maps an object of size bytes at a multiple of alignment. *clean: it reads as zero. NULL and ENOMEM. */
 struct arena *arena_map_large(size_t size, size_t alignment, enum superblock_kind kind, bool *clean);
 
 /* Makes a mapping of size bytes of which a span is the beginning: its memory moves, and the span
@@ -251,8 +246,7 @@ struct arena_held {
 };
 struct arena_held arena_held(void);
 
-/* Returns the first of all arenas and mappings; ->next leads to the others. Structs without memory have slots
- * of SLOT_FREE only. */
+/* The first of all arenas and mappings, linked by `next`. Structs without memory have free slots only. */
 struct arena *arena_first(void);
 
 void arena_fork_prepare(void);

@@ -10,8 +10,7 @@
 
 /* --- looking for a run ------------------------------------------------------------------------ */
 
-/* Returns a bit for each i where slots i to i + n - 1 are all set in free, and i is a multiple of
- * alignment. */
+/* A bit for each i, a multiple of alignment, where slots i to i + n - 1 are all set in free. */
 static uint64_t runs_of(uint64_t free, unsigned n, unsigned alignment)
 {
     ASSERT(n >= 1 && n <= ARENA_SLOTS && alignment <= ARENA_SLOTS && is_power_of_two(alignment));
@@ -37,9 +36,8 @@ static bool is_maybe_sparse(unsigned n, enum arena_use use)
 }
 
 /* Returns true if a clean slot of the arena suits the use. Sparse superblocks leave pages untouched, which
- * huge pages would fill: they take no clean slot of an arena that may have huge pages. Objects that could
- * have huge pages take none of an arena that was made for sparse superblocks. Dirty slots have their memory
- * already, and suit both. */
+ * huge pages would fill; objects that could have huge pages take no slot of an arena without them. Dirty
+ * slots have their memory already, and suit both. */
 static bool suits(const struct arena *arena, enum arena_use use)
 {
     return is_sparse(use) ? !arena->huge : !arena->sparse;
@@ -131,9 +129,8 @@ static size_t clean_bytes(const struct arena *arena, uint64_t mask)
 
 static size_t least_for(unsigned n) { return (n + ARENA_SLOTS - 1) / ARENA_SLOTS; }
 
-/* Returns how many arenas to make at a time: enough for half of the bytes held. The kernel maps and advises
- * many as fast as one. Meanwhile page faults wait for it, on a busy machine for long. An object that needs
- * several of them can grow by half. */
+/* Returns how many arenas to make at a time: enough for half of the bytes held. The kernel maps many as
+ * fast as one, and page faults wait meanwhile. An object that needs several of them can grow by half. */
 static size_t together(unsigned n)
 {
     size_t count = atomic_load_explicit(&arenas.held, memory_order_relaxed) / 2 / ARENA, least = least_for(n);
@@ -255,8 +252,7 @@ void arena_give(struct superblock *sb, unsigned n)
 
 /* --- the pieces of a span ------------------------------------------------------------------------- */
 
-/* Puts claimed pieces of an object of n slots into use, if the memory that they lack may be held; otherwise
- * makes them free. */
+/* Puts claimed pieces into use, if the memory that they lack may be held; otherwise makes them free. */
 static bool use_pieces(struct piece piece, unsigned n, enum arena_use use, bool *clean)
 {
     bool no_huge_pages = is_maybe_sparse(n, use) && n <= ARENA_SLOTS;

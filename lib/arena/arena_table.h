@@ -40,8 +40,7 @@ struct arena_group {
     _Atomic(struct arena_group *) next;
 };
 
-/* The data that several threads change, each word by itself. Sums are right when no thread is between two
- * steps. */
+/* What several threads change, each word by itself. Sums are right when no thread is between two steps. */
 struct arenas {
     struct gate gate;
     struct arena_group groups;      /* the first */
@@ -92,8 +91,7 @@ static inline void arena_set_mapping(struct arena *arena, size_t size)
     __atomic_store_n(&arena->mapping, size, __ATOMIC_RELAXED);
 }
 
-/* Makes an arena: memory, a struct and the pagemap's entries; or nothing of them and ENOMEM. All its slots
- * are claimed. */
+/* Makes an arena with all slots claimed: memory, a struct, entries in the pagemap; or nothing and ENOMEM. */
 struct arena *arena_create(size_t size, size_t alignment);
 
 /* arena_create in two steps: memory for several arenas, and one arena of it. */
@@ -146,8 +144,7 @@ static inline bool arena_claim(struct arena *arena, uint64_t mask)
     return true;
 }
 
-/* Makes claimed slots free; those marked in arena->dirty are dirty. Their descriptors must already be those
- * of free slots. */
+/* Makes claimed slots free, dirty if marked in arena->dirty. Their descriptors must be those of free ones. */
 void arena_release(struct arena *arena, uint64_t mask);
 
 /* Makes claimed slots from slot i on an object of n slots, or a superblock. */

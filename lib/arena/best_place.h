@@ -53,8 +53,7 @@ struct run {
     int first;
 };
 
-/* Claims n slots at the best place, if there are any; from slot `first` of the arena at `base`, if they are
- * there and free. */
+/* Claims n slots at the best place; from slot `first` of the arena at `base`, if they are there and free. */
 struct run arena_claim_best(unsigned n, unsigned alignment, bool grows);
 bool arena_claim_at(char *base, unsigned first, unsigned n);
 

@@ -15,8 +15,7 @@ enum {
 
 static const size_t BITS = 2 * (size_t)CHUNK_MAP_BITS; /* of both arrays */
 
-/* Of two threads that map a table at once, the first one's stays, and is returned. NULL: nothing was mapped.
- */
+/* Of two threads that map a table at once, the first one's stays. Returns it. NULL: nothing was mapped. */
 static void *keep_first(void *table, void *start, size_t size)
 {
     void *there = NULL;

@@ -71,8 +71,7 @@ static inline bool chunk_map_has(const void *pointer)
     return LIKELY(atomic_load_explicit(owner, memory_order_acquire) == number);
 }
 
-/* Claims the map's part for the arena of slots that a chunk lies in. False: it is another arena's, or there
- * is no memory. */
+/* Claims the map's part for a chunk's arena of slots. False: it is another's, or there is no memory. */
 bool chunk_map_claim_slow(const void *chunk);
 static inline bool chunk_map_claim(const void *chunk)
 {

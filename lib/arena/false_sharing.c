@@ -29,8 +29,7 @@ static struct neighbours neighbours_of(unsigned size, unsigned i)
                                ((i * size + size - 1) / LINE * LINE + LINE - 1) / size};
 }
 
-/* Returns true if all blocks on the lines of block i are free. `end` is the first block that was never
- * carved. */
+/* Returns true if all blocks on the lines of block i are free. `end` is the first one never carved. */
 static bool lines_are_free(const uint64_t *free, unsigned size, unsigned i, unsigned end)
 {
     struct neighbours near = neighbours_of(size, i);
@@ -146,8 +145,7 @@ static bool has_no_foreign(const struct sharing_notes *notes, unsigned size, uns
     return true;
 }
 
-/* Releases the waiting blocks beside block i, which was foreign and is free now, unless another foreign block
- * holds them. */
+/* Releases the blocks that wait for block i, which was foreign and is free now, and for no other one. */
 static void let_go_near(struct superblock *sb, struct sharing_notes *notes, unsigned i, struct chain *gone)
 {
     unsigned size = superblock_class(sb)->size;

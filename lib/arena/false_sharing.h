@@ -36,8 +36,7 @@ void false_sharing_hold_back(struct superblock *sb);
  * foreign; so are pending ones, until false_sharing_release gets them. The caller sets role.sharing. */
 void false_sharing_begin(const struct superblock *sb);
 
-/* Takes a chain of freed blocks. Returns those of them, and of the waiting blocks, that may be given out; the
- * others wait. */
+/* Takes a chain of freed blocks. Returns those of them, and of the waiting ones, that may be given out. */
 struct chain false_sharing_release(struct superblock *sb, const struct chain *freed);
 
 /* Returns true if no block is foreign any more. Then none waits, and false_sharing_end may be called. */

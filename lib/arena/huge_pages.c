@@ -61,8 +61,7 @@ void arena_no_huge_page_here(struct arena *arena)
     if (loses_them(arena)) pages_huge(arena->base, ARENA, false);
 }
 
-/* The arenas beside it lose them too, by one call for many: page faults wait while the kernel changes the
- * setting of a range. */
+/* The arenas beside it lose them too, by one call: page faults wait while the kernel changes a range. */
 void arena_no_huge_pages(struct arena *arena)
 {
     if (!loses_them(arena)) return;

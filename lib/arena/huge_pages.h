@@ -11,8 +11,7 @@
 
 #include "arena/arena.h"
 
-/* Returns true if the next `arenas` arenas are to have huge pages. Each answer of false brings the next true
- * nearer. */
+/* Returns true if the next `arenas` arenas are to have huge pages. Each false brings the next true nearer. */
 bool huge_pages_are_quick(unsigned arenas);
 
 /* Writes to the first byte of a slot that reads as zero and may have huge pages behind it. Returns true if

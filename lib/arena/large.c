@@ -90,9 +90,8 @@ bool large_resize(struct arena *arena, void *object, size_t size)
     return done;
 }
 
-/* An object that has outgrown its span, and that may grow again, moves to a mapping beyond 4 MiB: its pages
- * move, then and from then on. But where unused slots have the memory, a copy to these costs less than the
- * page faults of a mapping. */
+/* An object that has outgrown its span moves to a mapping beyond 4 MiB, whose pages move from then on. But
+ * where unused slots have the memory, a copy to these costs less than the page faults of a mapping. */
 static bool is_to_be_mapping(size_t size)
 {
     return size > ARENA_SPAN_MAX || (size > ARENA && !arena_has_unused(size));

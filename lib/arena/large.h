@@ -15,8 +15,7 @@
 
 enum { LARGE_LEAST = SUPERBLOCK / 2 /* bytes; no span is for less */ };
 
-/* Allocates an object of size bytes at a multiple of alignment. *zeroed (may be NULL): it reads as zero. NULL
- * and ENOMEM. */
+/* Allocates at a multiple of alignment. *zeroed (may be NULL): it reads as zero. NULL and ENOMEM. */
 void *large_alloc(size_t size, size_t alignment, bool is_chunk, bool *zeroed);
 
 bool large_starts_at(struct arena *arena, const void *pointer);

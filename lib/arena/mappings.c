@@ -129,8 +129,7 @@ static size_t round_mapping(struct arena *arena)
     return to;
 }
 
-/* It passes the gate before the mapping has no owner any more: otherwise a fork in between would leave it in
- * the child without one. */
+/* It passes the gate while the mapping has an owner: a fork in between would leave it without one. */
 void arena_unmap_large(struct arena *arena)
 {
     ASSERT(arena->mapping != 0 && arena->slots[0].kind != SLOT_FREE && pagemap_find(arena->base) == arena);
@@ -148,9 +147,8 @@ void arena_unmap_large(struct arena *arena)
     gate_leave(&arenas.gate);
 }
 
-/* Resizes a mapping in place. It grows only within its last 4 MiB: the addresses behind may be another's.
- * Addresses that it gives up leave the pagemap first: once they are unmapped, another thread may map and
- * enter them. */
+/* Resizes a mapping in place, within its last 4 MiB: the addresses behind may be another's. Those that it
+ * gives up leave the pagemap before they are unmapped, after which another thread may enter them. */
 static bool resize_in_place(struct arena *arena, size_t size)
 {
     size_t old = align_up(arena->mapping, ARENA), new = align_up(size, ARENA);

@@ -15,8 +15,7 @@
 
 #include "arena/sizeclass.h"
 
-/* The addresses that mmap gives unless a program requests higher ones, also on processors with 52 or 57
- * bits. */
+/* The addresses that mmap gives unless asked for higher ones, also on processors with 52 or 57 bits. */
 #ifdef __aarch64__
 enum { PAGEMAP_ADDRESS_BITS = 48 };
 #else
@@ -55,8 +54,7 @@ static ALWAYS_INLINE struct arena *pagemap_find(const void *pointer)
     return atomic_load_explicit(&leaf->entries[i], PAGEMAP_LOAD);
 }
 
-/* Enters the arena for every 4 MiB that the range touches. false: no memory for a leaf, and nothing is
- * entered. */
+/* Enters the arena for every 4 MiB of the range. false: no memory for a leaf, and nothing is entered. */
 bool pagemap_enter(const char *start, size_t size, struct arena *arena);
 
 /* Clears the entries that are still the arena's: another one may have the addresses by now. */

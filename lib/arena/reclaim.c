@@ -76,16 +76,14 @@ bool arena_refresh(struct superblock *sb, unsigned n)
     return !arena->huge && pages_purge(slot_start(sb), n * (size_t)SUPERBLOCK);
 }
 
-/* Returns true if its slots have been free for min_age ms. Another thread may have freed one after `now`:
- * then freed_at is greater. */
+/* Returns true if its slots have been free for min_age ms. A slot may have become free after `now`. */
 static bool is_old(const struct arena *arena, uint64_t now, uint64_t min_age)
 {
     uint64_t freed_at = atomic_load_explicit(&arena->freed_at, memory_order_relaxed);
     return min_age == 0 || (freed_at <= now && now - freed_at >= min_age);
 }
 
-/* Unmaps an arena that seems to have no used slot. If the OS refuses, its slots serve again. Returns the
- * bytes that were dirty, and went. */
+/* Unmaps an arena that seems unused; if the OS refuses, it serves again. Returns the dirty bytes gone. */
 static size_t claim_and_unmap(struct arena *arena)
 {
     uint64_t nothing = 0;
@@ -106,9 +104,7 @@ static size_t claim_and_unmap(struct arena *arena)
 }
 
 /* Unmaps an arena without a used slot if `all`, or where many addresses are mapped for the memory held.
- * Otherwise it stays: the next slot will need it, and page faults wait while the kernel maps and unmaps. It
- * is also unmapped if a slot is still dirty after the purge: locked memory (mlockall) goes back in this way
- * only. */
+ * Else it stays for the next slot, unless a slot is dirty after the purge: mlocked memory goes only so. */
 static size_t unmap_unused(struct arena *arena, bool all)
 {
     bool is_spare = arenas.mapped / 2 >= arenas.held + ARENA_SPARE_ADDRESSES;

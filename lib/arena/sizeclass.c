@@ -18,8 +18,7 @@ enum { STEPS = 8 /* classes to a doubling */, SMALL_STEPS = 28 /* classes up to 
  * The others are at most an eighth apart, in whole cache lines. */
 static const uint16_t above_1_kib[] = {1040, 1152, 1280, 1408, 1536, 1728, 1920, 2048};
 
-/* Above 2 KiB: the slots of a superblock, and its blocks. 15 blocks to a slot are SQLite's pages, and 23 to
- * four slots gawk's buffers. */
+/* Above 2 KiB: slots and blocks of a superblock. 15 to a slot: SQLite's pages; 23 to four: gawk's buffers. */
 static const struct {
     uint8_t slots, blocks;
 } above_2_kib[] = {{1, 28}, {1, 24}, {1, 21}, {1, 18},  {1, 16},  {1, 15},  {2, 26}, {2, 22},

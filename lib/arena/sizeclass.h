@@ -23,8 +23,7 @@
 
 #include "base/base.h"
 
-/* S of the papers is a constant: free and the pagemap compute it from each address with constant shifts and
- * masks. */
+/* S of the papers is a constant: free and the pagemap compute it with constant shifts and masks. */
 enum {
     SUPERBLOCK_SHIFT = 16,
     SUPERBLOCK = 1 << SUPERBLOCK_SHIFT, /* bytes of a slot: the papers' S */
@@ -74,8 +73,7 @@ static inline uint32_t sizeclass_step(const struct sizeclass *class)
 extern HIDDEN uint8_t sizeclass_by_units[CLASS_WIDE_SIZE / BLOCK_UNIT + 1];
 extern HIDDEN uint8_t sizeclass_by_lines[CLASS_SIZE_MAX / LINE + 1];
 
-/* The fast path's copy of the beginning of that table. All class 0, which no size has, until
- * sizeclass_open_fast. */
+/* The fast path's copy of that table's beginning; all class 0, which no size has, while it is closed. */
 extern HIDDEN uint8_t sizeclass_fast[CLASS_SMALL_MAX / BLOCK_UNIT + 1];
 
 /* The fast path's bound for larger sizes: CLASS_SIZE_MAX, or 0 while it is closed. */
@@ -90,8 +88,7 @@ void sizeclass_init(void);
 void sizeclass_open_fast(void);
 void sizeclass_close_fast(void);
 
-/* Returns the class for size <= CLASS_SIZE_MAX. Size 0 is served as 1. The second call is for sizes above
- * CLASS_WIDE_SIZE. */
+/* The class for a size up to CLASS_SIZE_MAX; 0 counts as 1. The second is for those above CLASS_WIDE_SIZE. */
 static ALWAYS_INLINE unsigned sizeclass_of_wide(size_t size)
 {
     ASSERT(size > CLASS_WIDE_SIZE && size <= CLASS_SIZE_MAX);

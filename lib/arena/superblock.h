@@ -71,8 +71,7 @@ enum sharing {
     SHARING_NOTES, /* on a heap, which has notes and no owner, since it came partly used */
 };
 
-/* A superblock's owner and heap, and the free blocks at which its free takes the slow path. They are one
- * word, so that they change at once. */
+/* Owner and heap, and the free blocks at which a free takes the slow path: one word that changes at once. */
 union superblock_role {
     struct {
         uint16_t owner;       /* heap id, or OWNER_NONE */
@@ -191,9 +190,8 @@ static inline bool superblock_block_looks_free(const struct superblock *sb, cons
     return sb->kind == SLOT_WIDE ? block_may_be_free(block) : block_looks_free(block);
 }
 
-/* Returns true if a block for programs starts at pointer. False for every pointer where there are none, and
- * for wide blocks. False for chunks too: a program that passes one to free passes a reap's memory, and gets a
- * misuse line. */
+/* Returns true if a block for programs starts at pointer. False for wide blocks, and for chunks: a program
+ * that passes one to free passes a reap's memory, and gets a misuse line. */
 static inline bool superblock_starts_at(const struct superblock *sb, const void *pointer)
 {
     uint64_t number = block_number(sb, pointer);
@@ -225,8 +223,7 @@ static inline bool superblock_is_formatted(const struct superblock *slot)
     return slot->kind == SLOT_BLOCKS || slot->kind == SLOT_CHUNKS || slot->kind == SLOT_WIDE;
 }
 
-/* Makes an unowned descriptor serve a class: all blocks are free, none carved. The arena sets origin and
- * kind. */
+/* Makes an unowned descriptor serve a class, with no block carved. The arena sets origin and kind. */
 void superblock_format(struct superblock *sb, unsigned class);
 
 /* True: all memory of a superblock that has not been handed out since its format is zero, but for the links
@@ -271,13 +268,11 @@ bool superblock_pending_is_due(const struct superblock *sb, unsigned after, unsi
 /* Returns true if such a fraction is pending, whether or not the heap has looked since. */
 bool superblock_pending_is_much(const struct superblock *sb);
 
-/* Returns true if a block is pending. The load is not relaxed: it would then move before superblock_unqueue's
- * store. */
+/* Returns true if a block is pending. A relaxed load could move before superblock_unqueue's store. */
 bool superblock_has_pending(const struct superblock *sb);
 
-/* Returns true if the pending blocks of a superblock of the class are worth half of what malloc would carve
- * at once: then they serve before fresh ones are carved. It reads nothing but the pending blocks' number, so
- * the superblock may be on its way elsewhere. */
+/* Returns true if the pending blocks of a superblock are worth half of what malloc would carve at once:
+ * then they serve first. It reads only their number: the superblock may be on its way elsewhere. */
 bool superblock_pending_is_worth(const struct superblock *sb, unsigned class);
 
 struct chain superblock_take_pending(struct superblock *sb);

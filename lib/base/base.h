@@ -29,8 +29,7 @@
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define COLD __attribute__((cold, noinline))
 
-/* For functions that take some nanoseconds: without it their time varies by 5 % with the length of the code
- * before them. */
+/* For functions of some nanoseconds: else their time varies by 5 % with the length of the code before. */
 #define ALIGNED __attribute__((aligned(64)))
 /* Marks a symbol of the library itself: code addresses it directly, and not through the GOT. */
 #define HIDDEN __attribute__((visibility("hidden")))
@@ -80,8 +79,7 @@ static inline void *no_memory(void)
 _Noreturn HIDDEN void assert_failed(const char *file, unsigned line, const char *function, const char *text)
     __attribute__((cold));
 
-/* Returns true if execution has come to a place often enough to pay for a walk of `steps`. `credit` belongs
- * to the place. */
+/* Returns true if a place has been passed often enough for a walk of `steps`. `credit` is the place's own. */
 HIDDEN bool assert_affords(_Atomic uint32_t *credit, size_t steps);
 
 /* The steps that a place gains each time that execution comes to it: option walk_steps. */

@@ -79,8 +79,7 @@ void lock_note_given(struct lock *lock)
     lock_note_rank((enum lock_rank)lock->rank, -1);
 }
 
-/* A fork takes all locks, also several of one rank. It has an order of its own, and no thread is noted as
- * their holder. */
+/* A fork takes all locks, in an order of its own, and no thread is noted as their holder. */
 static __thread unsigned fork_rank;
 
 static void note_taken_by_fork(struct lock *lock)

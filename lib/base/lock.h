@@ -113,8 +113,7 @@ static inline void lock_assert_next(const struct lock *lock)
  * CPUs that the process may run on: on one CPU spinning is of no use. */
 void lock_configure(enum lock_kind kind, unsigned cpus);
 
-/* lock_sleep sleeps while *word has the value; it may return early. lock_wake_sleeper wakes one thread that
- * sleeps there. errno is kept. */
+/* lock_sleep sleeps while *word has the value, or less long; lock_wake_sleeper wakes one. errno is kept. */
 void lock_sleep(_Atomic uint32_t *word, uint32_t value);
 void lock_wake_sleeper(_Atomic uint32_t *word);
 
@@ -225,8 +224,7 @@ void gate_leave(struct gate *gate);
 void gate_close(struct gate *gate);
 void gate_open(struct gate *gate);
 
-/* Around fork, as lock_for_fork, lock_after_fork and lock_reset: close before it, open in the parent, reset
- * in the child. */
+/* Around fork: close before it, open in the parent, reset in the child. */
 void gate_close_for_fork(struct gate *gate);
 void gate_open_after_fork(struct gate *gate);
 void gate_reset(struct gate *gate);

@@ -17,16 +17,14 @@ size_t report_format(char *buffer, size_t size, const char *format, ...)
 size_t report_vformat(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
 
-/* Formats a number of bytes and the word `what`, with a larger unit beside from 10 KiB on: "1234567 bytes
- * (1.2 MiB)". Returns text. */
+/* Formats bytes and the word `what`, from 10 KiB on as "1234567 bytes (1.2 MiB)". Returns text. */
 enum { REPORT_BYTES = 48 };
 const char *report_bytes(char text[REPORT_BYTES], size_t bytes, const char *what);
 
 /* Writes "reap: " and the formatted line to standard error. errno is kept. */
 void report_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes, once in a process, to which process the lines that follow belong: "reap: at the end of PROGRAM,
- * process NUMBER". */
+/* Writes once to which process what follows belongs: "reap: at the end of PROGRAM, process NUMBER". */
 void report_end(void);
 
 /* For lines at the end of the process: many programs close standard error in a function of atexit. So the
@@ -44,8 +42,7 @@ typedef void report_misuse_fn(char *line, size_t size, const char *call, const v
                               const char *what);
 report_misuse_fn *report_misuse_by(report_misuse_fn *fn);
 
-/* Reports misuse with a name, for an object of another reap: "reap: CALL(POINTER): WHAT NAME", then
- * abort(). */
+/* For an object of another reap: "reap: CALL(POINTER): WHAT NAME", then abort(). */
 void report_misuse_of(const char *call, const void *pointer, const char *what, const char *name)
     __attribute__((noreturn, cold));
 

@@ -24,8 +24,7 @@ bool sanitizer_running(void);
 void sanitizer_alloc(void *block, size_t size);
 void sanitizer_free(void *block, size_t size);
 
-/* sanitizer_hide: nobody may touch the memory. sanitizer_show: anybody may, and it is undefined.
- * sanitizer_use: it is defined. */
+/* The memory: nobody may touch it (hide); anybody may, and it is undefined (show); it is defined (use). */
 void sanitizer_hide(void *at, size_t size);
 void sanitizer_show(void *at, size_t size);
 void sanitizer_use(void *at, size_t size);

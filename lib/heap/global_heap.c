@@ -45,10 +45,8 @@ static _Atomic size_t kept_empty; /* superblocks on all lists `empty` */
 
 /* --- the level of a superblock --------------------------------------------------------------- */
 
-/* The level where this thread trades: that of the CPU on which it runs now, also where heaps go by
- * concurrency ids. A concurrency id belongs to no CPU: the next thread may bring it to any cache. And this
- * CPU was the last to touch a superblock that the thread gives now, and will be the next to touch one that it
- * takes. */
+/* The level where this thread trades: that of the CPU on which it runs, also where heaps go by concurrency
+ * ids: this CPU was the last to touch what the thread gives, and will touch what it takes. */
 static struct level *level_here(void)
 {
     if (LIKELY(topology_caches_now() == 1)) return &top;
@@ -181,8 +179,7 @@ static struct superblock *first_empty(const struct level *level)
 /* --- from level to level --------------------------------------------------------------------- */
 
 /* Returns true if it is fit for a heap as it is. Lines are held back only when another heap wants it than
- * the one that gave it and owned all of it. Mostly that same heap wants it, and in a process of one heap
- * always. */
+ * the one that gave it and owned all of it: in a process of one heap never. */
 static bool is_fit(const struct superblock *sb, unsigned id)
 {
     return sb->role.sharing != SHARING_LEFT || sb->role.left_by == id;
@@ -248,9 +245,8 @@ static void push_arrival(struct level *level, struct superblock *sb)
     while (!atomic_compare_exchange_weak(&level->arrived, &first, &sb->link));
 }
 
-/* Files the arrivals, and pushes the surplus of a cache's heap up. A thread pushes an arrival before it tries
- * for the lock, and a holder looks for arrivals after it gives the lock back. So one of the two sees the
- * other. */
+/* Files the arrivals, and pushes the surplus of a cache's heap up. A thread pushes an arrival before it
+ * tries the lock, and a holder looks after it gives the lock back: so one of the two sees the other. */
 static void settle_level(struct level *level)
 {
     while (atomic_load(&level->arrived) != NULL && lock_try(&level->lock)) {
@@ -409,8 +405,7 @@ size_t global_heap_slots(void)
     return slots;
 }
 
-/* Returns true if the level's lists agree with its accounts. The level is locked, or no other thread
- * allocates. */
+/* Returns true if the lists agree with the accounts. The level is locked, or no other thread allocates. */
 static bool level_adds_up(const struct level *level)
 {
     struct bin_sums sums = {0, 0};

@@ -41,8 +41,7 @@ void global_heap_give(struct superblock *sb, unsigned id);
  * a level whose lock another thread has: that thread files them. The caller holds no lock of a heap. */
 void global_heap_settle(void);
 
-/* For heap `id`: the fullest superblock of the class with an eighth free, or an empty one; unowned, on no
- * list and of HEAP_NONE; or NULL. */
+/* For heap `id`: the class's fullest superblock with an eighth free, or an empty one; in transit; or NULL. */
 struct superblock *global_heap_take(unsigned class, unsigned id);
 
 /* Looks at the queued superblocks, and gives the empty ones to the arenas. One that has gone to a heap since,
@@ -52,8 +51,7 @@ void global_heap_take_queued(void);
 /* Frees a block on the locked path. False: the superblock is not, or no longer, here. */
 bool global_heap_free(struct superblock *sb, void *block);
 
-/* Moves the superblocks of all caches' heaps to the global one, collects pending blocks, and gives the empty
- * superblocks to the arenas. */
+/* Moves what caches' heaps have to the global one, collects pending blocks, gives empty ones to arenas. */
 void global_heap_collect(void);
 
 /* Gives the empty superblocks of caches' heaps that took none since the call before to the arenas. */

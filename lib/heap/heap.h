@@ -40,8 +40,7 @@ struct heap_counts {
     uint64_t slow_mallocs, slow_frees, remote_frees, transfers;
 };
 
-/* Allocates a block of the class by the slow path. NULL and ENOMEM without memory. Works in any state, also
- * before the start. */
+/* Allocates a block of the class by the slow path, in any state. NULL and ENOMEM without memory. */
 void *heap_malloc_slow(unsigned class);
 
 /* Frees a block that this thread's heap does not own, or on the locked path any block. */

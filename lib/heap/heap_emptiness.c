@@ -66,8 +66,7 @@ static void own_superblock(struct heap *heap, struct superblock *sb)
     if (heap_store(heap, &sb->role.bits, role.bits, owned.bits) == RSEQ_DONE) false_sharing_end(sb);
 }
 
-/* The free of the last live block does not see that it is the last while other blocks are between two lists.
- * So the end looks again. */
+/* The free of the last live block may not see that it is the last while others are between two lists. */
 bool heap_collect(struct heap *heap, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&heap->lock) && sb->role.heap == heap->id);
@@ -291,8 +290,7 @@ COLD void heap_unlocked(struct heap *heap, bool given)
     }
 }
 
-/* The holder of the lock looks at `deferred` after it gives the lock back. If it has just done so, this
- * thread gets the lock. */
+/* The holder looks at `deferred` after it gives the lock back; if it has just done so, the lock is free. */
 void heap_defer(struct heap *heap)
 {
     ASSERT(!lock_is_mine(&heap->lock));
@@ -317,9 +315,8 @@ void heap_regroup(struct superblock *sb)
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-/* While other threads run, sections change words, and which superblock is active. Then the check leaves out
- * words. It may count a superblock twice that a thread displaces now; but then another superblock is active,
- * and `slots` has it already. */
+/* While other threads run, sections change words and rows. Then the check leaves out words, and may count a
+ * superblock twice that a thread displaces now: `slots` has the one that is active instead already. */
 bool heap_adds_up(const struct heap *heap, bool others_run)
 {
     struct bin_sums sums = {0, 0};

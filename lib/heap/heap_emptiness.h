@@ -12,12 +12,10 @@
 
 #include "heap/heap_table.h"
 
-/* *at := value, if this thread has the heap's id and *at is expected; on the locked path without a
- * condition. */
+/* *at := value, if this thread has the heap's id and *at is expected; on the locked path always. */
 enum rseq_result heap_store(struct heap *heap, void *at, uint64_t expected, uint64_t value);
 
-/* Moves pending blocks to the free list of an active or owned superblock. False: this thread has another id
- * now, and nothing has changed. */
+/* Moves pending blocks to a superblock's free list. False: the thread has another id; nothing changed. */
 bool heap_collect(struct heap *heap, struct superblock *sb);
 
 /* Files an owned superblock that is neither active nor on a list, by the number of its free blocks. */
@@ -63,8 +61,7 @@ static inline void heap_unlock(struct heap *heap)
     if (UNLIKELY(given || atomic_load(&heap->deferred))) heap_unlocked(heap, given);
 }
 
-/* Says that a superblock was queued or displaced: the thread that has the heap's lock looks at it. No
- * lock. */
+/* Has the thread that holds the heap's lock look at what was queued or displaced. No lock. */
 void heap_defer(struct heap *heap);
 
 #endif

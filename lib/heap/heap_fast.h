@@ -43,10 +43,9 @@ static ALWAYS_INLINE void heap_free(struct superblock *sb, void *block)
     if (UNLIKELY(heap_give(sb, block_number(sb, block), block, 1) != RSEQ_DONE)) heap_free_slow(sb, block);
 }
 
-/* Carves blocks off this heap's active superblock of the class, if its free list is empty: one, which the
- * caller gets, and a run of others, which become the free list. The first touch of a page waits for the
- * kernel: so the section only reserves the blocks, and they are linked and freed behind it. NULL: there are
- * none. */
+/* Carves blocks off this heap's active superblock of the class, if its free list is empty: one for the
+ * caller, and a run that becomes the free list. The first touch of a page waits for the kernel: so the
+ * section only reserves the blocks, and they are linked and freed behind it. NULL: none. */
 static inline void *heap_carve_run(unsigned class, unsigned run)
 {
     const struct sizeclass *k = &sizeclasses[class];
@@ -133,8 +132,7 @@ static ALWAYS_INLINE void *heap_pop_wide(unsigned class)
     return LIKELY(stub != NULL) ? stub : heap_pop(class);
 }
 
-/* Takes a block from this id's batch, if blocks of the class share no cache lines: then its owner does not
- * matter. Or NULL. */
+/* Takes a block from this id's batch, or NULL: if blocks share no cache lines, no matter whose it is. */
 static inline void *heap_batch_get(unsigned class)
 {
     if (sizeclass_is_wide(class)) return heap_kept_get(class);

@@ -9,8 +9,7 @@
 #include "heap/heap_reclaim.h"
 #include "heap/heap_remote.h"
 
-/* On the locked path. The code compares ids, not heaps: this thread may have an id and no heap yet, and no
- * thread makes a heap under a lock. */
+/* On the locked path. By ids: a thread may have one and no heap yet, and makes none under a lock. */
 static void free_locked(struct superblock *sb, void *block)
 {
     struct heap *heap;

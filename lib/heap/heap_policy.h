@@ -24,8 +24,7 @@
 
 enum { HEAP_POLICY_NONE = UINT16_MAX }; /* no heap yet */
 
-/* On the locked path this thread's heap, plus one; 0: none yet. A test changes it, so that one thread can act
- * as many processors. */
+/* On the locked path this thread's heap, plus one; 0: none yet. With it tests act as many processors. */
 extern HIDDEN __thread uint16_t heap_of_thread __attribute__((tls_model("initial-exec")));
 
 bool heap_policy_needs_locks(void);
@@ -39,8 +38,7 @@ unsigned heap_policy_next(void);
 /* The heap id that this thread allocated from last, or HEAP_POLICY_NONE. */
 unsigned heap_policy_last(void);
 
-/* Returns true if the thread that owned this heap has ended since the last call, with no new thread on the
- * heap. */
+/* Returns true if this heap's thread has ended since the last call, and the heap has no new one. */
 bool heap_policy_has_ended(unsigned id);
 
 /* In a forked child, where this thread is the only one: makes the mutexes of heaps=thread again. */

@@ -110,8 +110,7 @@ static bool pull_unlisted(struct heap *heap, struct superblock *sb, bool visited
     return !visited;
 }
 
-/* Pulls superblocks that were queued to a locked heap. True: an active one is worth a visit, and the heap is
- * not visited. */
+/* Pulls what was queued to a locked heap. True: an active one is worth a visit, and there is none. */
 static bool pull_queued(struct heap *heap, bool visited, struct list *pulled)
 {
     ASSERT(lock_is_mine(&heap->lock));
@@ -129,9 +128,8 @@ static bool pull_queued(struct heap *heap, bool visited, struct list *pulled)
     return left;
 }
 
-/* Gives superblocks with remote frees of another heap than this thread's to the global heap. That heap then
- * has fewer slots, and its invariant allows a fraction of these, so the invariant has to be kept
- * again. */
+/* Gives superblocks with remote frees of another heap than this thread's to the global heap. The other heap
+ * then has fewer slots, and must keep its invariant again. */
 static size_t give_queued(struct heap *heap)
 {
     size_t n = 0;
@@ -202,8 +200,7 @@ static void give_unused(void)
 
 static bool is_idle(const struct superblock *sb) { return sb != NULL && superblock_live(sb) == 0; }
 
-/* Notes the classes whose active superblock has no live block, and returns those of which the look before
- * said so too. */
+/* Notes the classes whose active superblock has no live block; returns those noted twice in a row. */
 static uint64_t idle_again(struct heap *heap)
 {
     ASSERT(lock_is_mine(&heap->lock));

@@ -5,8 +5,7 @@
 
 #include "heap/heap_table.h"
 
-/* Between these two calls the row of a heap changes under its lock only. heap_visit comes before the lock is
- * taken. */
+/* Between these two a heap's row changes under its lock only. heap_visit comes before the lock is taken. */
 void heap_visit(struct heap *heap);
 void heap_visit_ends(struct heap *heap);
 

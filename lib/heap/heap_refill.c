@@ -99,8 +99,7 @@ static bool exchange_active(struct heap *heap, struct superblock *old, struct su
 }
 
 /* Puts an adopted superblock into the row, if the active one is used up: without the lock, unless a visitor
- * needs the row as it is, or there is no rseq. Leaves the superblock that is not in the row to the holder of
- * the lock. */
+ * needs the row, or there is no rseq. Leaves the one not in the row to the lock's holder. */
 static void place_in_row(struct heap *heap, struct superblock *sb)
 {
     struct superblock *old = heap_active(heap, sb->class);
@@ -193,8 +192,7 @@ void *heap_malloc_slow(unsigned class)
     }
 
     while (block == NULL && heap != NULL) {
-        /* From the superblocks of the heap, unless a stopped thread has its lock. On the locked path threads
-         * come here for every block. */
+        /* Unless a stopped thread has the heap's lock. On the locked path all blocks come from here. */
         enum refill result = NOTHING;
         if (heap_lock_soon(heap)) {
             if (locked) block = pop_active(heap, class);

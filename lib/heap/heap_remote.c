@@ -223,9 +223,8 @@ static uint64_t take_closed(uint64_t *at)
     return word;
 }
 
-/* If two threads took batches at once, one of them could find a batch that the other has closed, without a
- * fence since. This is no lock: its holder waits for the kernel, and a thread that finds it set mostly goes
- * on without. */
+/* Of two threads that took batches at once, one could find a batch closed by the other, without a fence
+ * since. This is no lock: its holder waits for the kernel, and others mostly go on without. */
 static _Atomic bool taking;
 
 static void take_all(struct heap *heap)

@@ -12,8 +12,7 @@
 #include "arena/reclaim.h"
 #include "heap/heap_table.h"
 
-/* Puts a block of another heap into this id's batch of its class. False: the caller has to make it pending.
- * No lock. */
+/* Puts a block of another heap into this id's batch. False: the caller makes it pending. No lock. */
 bool heap_batch_put(struct superblock *sb, void *block);
 
 /* Keeps the stub of a wide block for this id's next malloc of its class. False: half a superblock is kept,
@@ -46,8 +45,7 @@ void heap_batch_deliver(void);
 /* Makes the blocks in any heap's batches pending, unless another thread takes batches now. In transit. */
 void heap_batch_take(struct heap *heap);
 
-/* Makes wide blocks pending that the heap's id has kept since the call before, and not used. Returns true if
- * there were any. In transit. */
+/* Makes wide blocks pending that the heap's id kept, and has not used since the last call. In transit. */
 bool heap_take_idle(struct heap *heap);
 
 /* Makes a chain of blocks of another heap pending. Queues their superblock if it has many pending now. */
@@ -62,8 +60,7 @@ void heap_enqueue_onward(struct superblock *sb);
 /* Takes the queue of a heap; superblock_unqueue leads from one superblock to the next. */
 struct superblock *heap_take_queued(struct heap *heap);
 
-/* Queued superblocks that were on no heap when heap_enqueue looked, and the slots that were queued since
- * somebody last took them. */
+/* What is queued that was on no heap at that time, and its slots since somebody last took it. */
 extern HIDDEN _Atomic(struct superblock *) heap_global_queued;
 extern HIDDEN _Atomic uint32_t heap_global_unseen;
 

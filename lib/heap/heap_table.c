@@ -70,8 +70,7 @@ static struct heap *enter_heap(unsigned id, struct heap *memory)
     return memory;
 }
 
-/* Keeps errno: free may come here, and an allocation sets it by itself. The lock keeps out fork, and other
- * threads of the same id. */
+/* Keeps errno, as free must. The lock keeps out fork, and other threads of the same id. */
 static COLD struct heap *heap_create(unsigned id)
 {
     ASSERT(id < IDS_MAX);

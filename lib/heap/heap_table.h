@@ -179,8 +179,7 @@ bool heap_lock_soon(struct heap *heap);
 /* A thread is inside this gate while it has a superblock in transit. It enters without a lock. */
 extern HIDDEN struct gate heap_transit;
 
-/* Locks the heap that a superblock is on. NULL, and no lock: it is on the global heap, or in transit from
- * there. */
+/* Locks the heap of a superblock. NULL, and no lock: it is on the global heap, or in transit from there. */
 struct heap *heap_lock_of(struct superblock *sb);
 
 /* The heap with the least id that is at least `id`, or NULL: for loops over all heaps. */

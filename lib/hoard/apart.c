@@ -107,8 +107,7 @@ bool apart_is_intact(const void *header)
     return size < __atomic_load_n(&apart->size, __ATOMIC_ACQUIRE) && apart_is_intact(header);
 }
 
-/* The lock is for threads that ask for the usable size at the same time: what a tool is shown it takes for
- * undefined. */
+/* The lock is for threads that ask for the size at once: a tool takes what it is shown for undefined. */
 void apart_widen(void *header, size_t size)
 {
     struct apart *apart = header;

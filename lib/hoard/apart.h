@@ -53,13 +53,11 @@ bool apart_is_intact(const void *header);
 /* Lets the library read an object's first 16 bytes, which a tool may take for undefined. */
 void apart_use(const void *object);
 
-/* Notes the object's reap for lines about it: the handle, and the beginning of the name. Only the thread that
- * has the object calls this. */
+/* Notes the object's reap, its handle and name's beginning, for lines. By the object's thread only. */
 void apart_note(void *header, const void *reap, const char *name);
 
-/* Writes "WHAT; object of N bytes, first changed byte at offset N, reap HANDLE NAME", as far as these are
- * known, for a line after which the program ends; without zones WHAT alone. The offset counts from the
- * object's start. */
+/* Writes "WHAT; object of N bytes, first changed byte at offset N, reap HANDLE NAME", as far as known, for
+ * a line that ends the program; without zones WHAT alone. Offsets count from the object's start. */
 void apart_tell(const void *header, const char *what, char *line, size_t room);
 
 /* Looks at all freed objects that wait: when the program exits. */

@@ -32,8 +32,7 @@ bool apart_table_start(void);
 void apart_enter(struct apart_entry *entry);
 void apart_bury(struct apart_entry *entry, bool waits);
 
-/* Takes out and returns the object that was freed first, if there are more than `count` freed ones or more
- * than `bytes` wait; or NULL. */
+/* Takes out the object freed first, if more than `count` are freed, or more than `bytes` wait; or NULL. */
 struct apart_entry *apart_exhume(size_t count, size_t bytes);
 
 /* The header of the live object that starts at an address, or NULL. */
@@ -46,8 +45,7 @@ void *apart_find_around(const void *pointer);
 /* Returns true if a freed object that starts there still waits: no other one is there. */
 bool apart_waits(const void *object);
 
-/* Between these two no other thread uses the table. They also serve for what threads do one after the other
- * with an object. */
+/* Between these two no other thread uses the table, nor asks for an object what needs turns. */
 void apart_hold(void);
 void apart_let_go(void);
 

@@ -42,9 +42,8 @@ void chunk_free(void *chunk);
  * (or, shrinking, has been cut to what size needs). Sets *got to its size in either case. */
 bool chunk_resize(void *chunk, size_t size, size_t *got);
 
-/* Lets a large chunk grow to at least size bytes elsewhere: its pages move, or a copy of it is made. Returns
- * the new place, and sets *got as above. NULL: it is where it was, or its size is not that of a large chunk.
- */
+/* Lets a large chunk grow to at least size bytes elsewhere: its pages move, or a copy is made. Returns the
+ * new place, and sets *got as above. NULL: it is as it was, or it is no large chunk. */
 void *chunk_move(void *chunk, size_t size, size_t *got);
 
 /* Gives unused memory back to the OS while there is more than `keep` bytes of it, but at most `most`. */

@@ -185,8 +185,7 @@ static inline void give_block(char *block)
 
 /* --- large objects --------------------------------------------------------------------------- */
 
-/* In the descriptor's `pending`, which spans do not use: dead, or the size and 1, and whether a fence is
- * there. */
+/* In the descriptor's `pending`, which spans do not use: dead, or the size and 1, with a fence or without. */
 enum { LARGE_DEAD = -1 };
 #define LARGE_FENCED ((uint64_t)1 << 63)
 
@@ -201,8 +200,7 @@ static size_t large_room(struct arena *arena, const char *object, size_t size)
     return hardened_level > 1 ? align_up(size != 0 ? size : 1, PAGE) : large_size(arena, object);
 }
 
-/* harden=2: nobody may touch the pages behind a large object's last one. false: there are as many fences as
- * may be, or the OS refused. */
+/* harden=2: a fence of pages behind a large object. false: there are as many as may be, or the OS refused. */
 static bool fence(struct arena *arena, char *object, size_t size)
 {
     size_t room = large_room(arena, object, size), bytes = large_size(arena, object);

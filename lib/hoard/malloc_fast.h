@@ -33,8 +33,7 @@ void hoard_free_elsewhere(struct superblock *sb, void *block, const char *call);
 void *hoard_block_slow(unsigned class);
 void *hoard_large(size_t size, size_t alignment, bool is_chunk, bool *zeroed);
 
-/* Near the limit on memory, gives idle superblocks of the heaps back, before the caller asks for `more` bytes
- * that no class serves. */
+/* Near the limit on memory, gives idle superblocks back before the caller asks for `more` large bytes. */
 void hoard_make_room_near_limit(size_t more);
 
 /* The program's block for a heap's one, which is a stub if the class is wide, or NULL. */

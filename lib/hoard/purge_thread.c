@@ -66,8 +66,7 @@ static void *purge_forever(void *unused)
     return NULL;
 }
 
-/* It has a small stack, or a larger one if the program's thread-local storage does not leave enough of that.
- */
+/* Its stack is small, or larger if the program's thread-local storage does not leave enough of that. */
 COLD void purge_thread_start(void)
 {
     static const size_t stacks[] = {64 * KIB, 8 * MIB};

@@ -19,8 +19,7 @@ size_t hoard_usable_size_any(const void *block, const char *call)
     return owner.kind == OWNER_CHUNK ? reap_hooks->usable_size(owner.at, block, call) : owner.size;
 }
 
-/* Returns true if the object may stay where it is: not more than half of it would be wasted, or no smaller
- * class serves. */
+/* Returns true if the object may stay: not more than half would be wasted, or no smaller class serves. */
 static bool may_stay(size_t size, size_t usable)
 {
     if (size <= usable && size >= usable / 2) return true;

@@ -43,8 +43,7 @@ char *__getcwd_chk(char *buffer, size_t size, size_t room);
         now_;                                                                                                \
     })
 
-/* Moves the first `size` bytes of memory that libc has made on the heap to its caller's reap. NULL: the reap
- * has no memory. */
+/* Moves `size` bytes that libc has made on the heap to its caller's reap. NULL: the reap has no memory. */
 static COLD void *to_reap(void *made, size_t size, const void *caller)
 {
     void *moved = hoard_malloc_any(size, caller);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* malloc.c: the names of libc's allocator. */
 
-/* malloc ends in jumps to its slow paths, so that they have its return address. Below -O2 GCC would make
- * calls of them. */
+/* malloc ends in jumps to its slow paths: so they have its return address. Below -O2 GCC makes calls. */
 #ifndef __clang__
 #pragma GCC optimize("O2")
 #endif
@@ -34,9 +33,8 @@ extern const char redirect_has_malloc[sizeof REAP_VERSION]
 
 void own_free(void *block) __attribute__((alias("free"), visibility("hidden"), leaf, nothrow));
 
-/* False where the program has a malloc of its own, which libc and the other libraries use. Another address of
- * free alone does not tell: in a program at a fixed address it is an entry of its PLT, whoever defines free.
- */
+/* False where the program has a malloc of its own. Another address of free alone does not tell: in a
+ * program at a fixed address it is an entry of its PLT, whoever defines free. */
 static bool malloc_is_ours(void)
 {
     if (LIKELY(UNKNOWN(free) == own_free)) return true;
@@ -198,8 +196,7 @@ struct mallinfo mallinfo(void)
     };
 }
 
-/* For bad options the manual promises -1 and errno, and glibc returns the number itself: a caller can see
- * both. */
+/* For bad options the manual promises -1 and errno, and glibc returns the number: both can be seen. */
 int malloc_info(int options, FILE *out)
 {
     if (options != 0) {

@@ -11,8 +11,7 @@
 
 enum { PATH_SIZE = 1024, LIST_SIZE = 4096 };
 
-/* Reads a number at *text, and moves *text behind it. SIZE_MAX for "max", "-1" and numbers that do not
- * fit. */
+/* Reads a number at *text, and moves *text behind it. SIZE_MAX for "max", "-1" and what does not fit. */
 static size_t number(const char **text)
 {
     size_t n;

@@ -12,8 +12,7 @@ struct metadata {
 
 static _Atomic(struct metadata *) metadata;
 
-/* Maps a new piece; the rest of `before` is lost. If two threads map one at once, the later gives its own
- * back. */
+/* Maps a new piece; the rest of `before` is lost. Of two threads that do so, the later unmaps its own. */
 static bool metadata_map(struct metadata *before)
 {
     struct metadata *more = pages_map_table(METADATA_STEP);

@@ -30,10 +30,9 @@ static void *map(void *hint, size_t size) { return map_with(hint, size, PROT_REA
 
 /* --- ranges that the OS does not unmap -------------------------------------------------------- */
 
-/* The kernel limits the number of mappings of a process (vm.max_map_count). At the limit it cannot cut one in
- * two, and munmap fails. Such a range is emptied at least, and serves again. So does a range that a sandbox
- * lets nobody unmap or empty. No lock: a thread claims a piece before it looks at it, and other threads skip
- * it. */
+/* The kernel limits the number of mappings of a process (vm.max_map_count). At the limit it cannot cut one
+ * in two, and munmap fails. Such a range is emptied at least, and serves again; so does one that a sandbox
+ * lets nobody unmap. No lock: a thread claims a piece before it looks at it, and others skip it. */
 enum { STUCK_MAX = 256 };
 #define CLAIMED ((char *)1)
 

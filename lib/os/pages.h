@@ -21,9 +21,8 @@ enum { PAGE = 4096 };
  * NULL with ENOMEM when the kernel refuses. */
 void *pages_map(size_t size, size_t alignment);
 
-/* Reserves addresses, which must not be touched; pages_commit makes a range of them zero bytes, readable and
- * writable, and does nothing where it has done so before. NULL and false with ENOMEM when the kernel refuses.
- */
+/* Reserves addresses, which must not be touched; pages_commit makes a range of them zero bytes, once. NULL
+ * and false with ENOMEM when the kernel refuses. */
 void *pages_reserve(size_t size);
 bool pages_commit(void *start, size_t size);
 
@@ -52,8 +51,7 @@ void pages_unmap(void *start, size_t size);
 /* Unmaps a range. false: the OS refused, and nothing was done. */
 bool pages_try_unmap(void *start, size_t size);
 
-/* Gives the memory back to the OS and keeps the addresses, which read as zero afterwards. false: the OS
- * refused. */
+/* Gives the memory back to the OS; the addresses stay, and read as zero. false: the OS refused. */
 bool pages_purge(void *start, size_t size);
 
 /* Lets the process touch the range, or not. false: the OS refused. */

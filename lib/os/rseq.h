@@ -49,16 +49,14 @@ extern HIDDEN struct cpu cpu;
 /* The offset of the id from the thread pointer. In `cpu`, gcc would load its address first. */
 extern HIDDEN intptr_t rseq_id_at;
 
-/* Chooses the path. want_cpu: take CPU numbers even where there are concurrency ids. want_locked: do not use
- * rseq. */
+/* Chooses the path. want_cpu: CPU numbers also where there are concurrency ids. want_locked: no rseq. */
 void rseq_init(bool want_cpu, bool want_locked);
 
 /* Returns the CPU on which this thread runs, or ran just before. Works on every path. */
 unsigned rseq_cpu_now(void);
 
-/* Restarts every section that runs in this process: afterwards no section still acts on what it read before
- * the call. Only on the rseq paths. Aborts with one line when a sandbox has forbidden membarrier since the
- * start. */
+/* Restarts every section that runs in this process: none still acts on what it read before. Only on the
+ * rseq paths. Aborts with one line when a sandbox has forbidden membarrier since the start. */
 void rseq_fence(void);
 
 enum rseq_result {

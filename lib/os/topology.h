@@ -31,13 +31,11 @@ static inline unsigned topology_caches_now(void)
     return __atomic_load_n(&topology_caches, __ATOMIC_ACQUIRE);
 }
 
-/* At start: takes the given topology, which ends at a comma. If it is NULL, reads the cores from the kernel,
- * if want_cores. Does not allocate. */
+/* At start: takes the given topology, up to a comma; NULL: reads the cores, if wanted. No allocation. */
 void topology_init(const char *given, bool want_cores);
 
-/* Reads the caches from the kernel, if none were given and this is the first call. Returns their number, for
- * topology_use_caches, or 0. Each file costs some 4 us, which a process need not spend before it has two
- * threads that could trade. */
+/* Reads the caches from the kernel, if none were given, at the first call. Returns their number, for
+ * topology_use_caches, or 0. Each file costs some 4 us, which a process of one thread need not spend. */
 unsigned topology_find_caches(void);
 void topology_use_caches(unsigned caches);
 

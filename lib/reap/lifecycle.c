@@ -62,8 +62,7 @@ static ALWAYS_INLINE struct reap *dead_of_depot(const struct reap *parent)
     return reap;
 }
 
-/* A dead reap for the next child or root: the cached child, if it has today's size, or one of a depot. NULL:
- * there is none. */
+/* A dead reap for the next child or root: the cached child, if it has today's size, or a depot's; or NULL. */
 static ALWAYS_INLINE struct reap *dead_one_for(struct reap *parent)
 {
     struct reap *cached = parent ? reap_tree_take_cached(&parent->below) : NULL;
@@ -177,8 +176,7 @@ reap_t *reapNew(reap_t *parent)
 
 static const size_t CHUNK_MAX = (size_t)1 << 30;
 
-/* The greatest power of two that is at most `asked`, but at least a first chunk's size; 0 means the
- * default. */
+/* The greatest power of two up to `asked`, but at least a first chunk's size; 0 means the default. */
 static size_t chunk_limit(size_t asked)
 {
     if (asked == 0) return REAP_MAX_SIZE;
@@ -316,8 +314,7 @@ static NOINLINE void hand_over_cached(struct reap *reap)
     if (cached) reap_depot_keep(cached);
 }
 
-/* Keeps a dead reap: as its parent's cached child, if there is none, and it is small and of today's size, or
- * for whoever needs one next. */
+/* Keeps a dead reap: as its parent's cached child, if it can be that, else in a depot. */
 static ALWAYS_INLINE void keep(struct reap *parent, struct reap *reap)
 {
     bool is_kept = false;

@@ -55,16 +55,14 @@ static_assert((REAP_HEADER & (REAP_HEADER - 1)) == 0 &&
               "the bit of ordinary handles is theirs alone");
 static inline bool handle_may_be_plain(const struct reap *reap) { return (uintptr_t)reap & REAP_HEADER; }
 
-/* Returns true for the handle of an ordinary reap, whose memory the caller has read before: so a read cannot
- * fault. */
+/* Returns true for the handle of an ordinary reap, of which a read cannot fault: the caller has read it. */
 static inline bool handle_is_plain_known(const struct reap *reap)
 {
     return LIKELY((uintptr_t)reap % USER_MEMORY_ALIGN == REAP_HEADER && reap->tag == reap_tag(reap));
 }
 
-/* Returns true if an address lies in an arena of slots, or in a chunk. Elsewhere the memory may have gone
- * back to the OS, and a read would fault. The map of chunks knows most of them, and 0 is its word for none.
- */
+/* Returns true if an address lies in an arena of slots, or in a chunk; elsewhere a read could fault. The
+ * map of chunks knows most of them, and 0 is its word for none. */
 static inline bool handle_is_readable(const void *pointer)
 {
     return ((uintptr_t)pointer >> PAGEMAP_SHIFT && chunk_map_has(pointer)) || chunk_of(pointer, NULL);
@@ -103,8 +101,7 @@ struct reap_face *handle_face(void *handle, const char *call);
 /* Aborts when a call would set a handle that lies in a reap itself, or in a face: the `&` was forgotten. */
 void handle_check_place_in(void **handle, const char *call) __attribute__((cold));
 
-/* Returns true for those few places of handles that are aligned as reaps or faces are: one test for both,
- * which a few other places pass too. */
+/* Returns true for the few places of handles that are aligned as reaps or faces are, and a few others. */
 static ALWAYS_INLINE bool handle_place_is_odd(void **handle)
 {
     const uintptr_t beyond = USER_MEMORY_ALIGN - REAP_FACE - REAP_HEADER; /* a face is so far behind a reap */

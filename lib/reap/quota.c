@@ -249,9 +249,8 @@ static struct place object_place(const void *object)
 }
 
 /* Calls the function of the limiter that is met. The function may use the reap, whose limit is resumed, and
- * which may be below other limits afterwards. Aborts if the object that is to be resized or moved (NULL:
- * none) is another one then. False: there is no function, or the allocation is one of a function that
- * runs. */
+ * which may be below other limits afterwards. Aborts if the object to be resized or moved (NULL: none) is
+ * another one then. False: there is no function, or one runs that asks for this. */
 static NOINLINE bool notify(struct reap *reap, struct reap *met, size_t asked, const void *object)
 {
     ASSERT(reap->flags & REAP_LIMITED);
@@ -329,8 +328,7 @@ void reap_quota_begin(struct reap *reap, const struct reap *parent)
     reap_quota_resume(reap);
 }
 
-/* Sets the accounts of a limiter with a limit of so many bytes when the reaps below it have drawn `drawn` in
- * all, and no room or extra. */
+/* Sets the accounts of a limiter of so many bytes below which `drawn` are drawn, and no room or extra. */
 static void set_accounts(struct reap *limiter, size_t bytes, size_t drawn)
 {
     struct reap_share *share = reap_share(limiter);
@@ -340,8 +338,7 @@ static void set_accounts(struct reap *limiter, size_t bytes, size_t drawn)
     atomic_store_explicit(&share->slack, whole_units(bytes / SLACK_SHARE), memory_order_relaxed);
 }
 
-/* Forgets the pending objects of a reap that ends: what was claimed is drawn no more. (A fork in between
- * loses the bytes.) */
+/* Forgets what is pending in a reap that ends: what was claimed is drawn no more. (A fork loses bytes.) */
 static NOINLINE void forget_pending(struct reap_share *share)
 {
     size_t had = claimed(atomic_fetch_and(&share->pending, -(UINT64_C(1) << 32))) * REAP_UNIT;
@@ -350,8 +347,7 @@ static NOINLINE void forget_pending(struct reap_share *share)
     share->pending = 0;
 }
 
-/* In the child of a fork some threads are missing, perhaps amid a draw. So an empty limiter sets its accounts
- * anew there. */
+/* Threads that a forked child lacks may have been amid a draw: an empty limiter sets its accounts anew. */
 void reap_quota_end(struct reap *reap)
 {
     struct reap_share *share = reap_share(reap);
@@ -364,8 +360,7 @@ void reap_quota_end(struct reap *reap)
     reap_quota_resume(reap);
 }
 
-/* Gives back the rooms and extras of all reaps of a held tree. Returns the live bytes of the tree, without
- * the pending ones. */
+/* Gives back all rooms and extras of a held tree. Returns its live bytes, without the pending ones. */
 static size_t squeeze(struct reap *top)
 {
     size_t live = 0;
@@ -445,8 +440,7 @@ static struct reap *common(struct reap *limiter, struct reap *other)
     return NULL;
 }
 
-/* Draws for an object that moves, on the limiters of the moment. Returns NULL, or the one that had too
- * little. */
+/* Draws for an object that moves, on the limiters of the moment. Returns the one that refuses, or NULL. */
 static struct reap *draw_passing(const struct reap *from, const struct reap *to, size_t bytes)
 {
     struct reap *first = first_limiter(to);

@@ -57,16 +57,14 @@ static inline void limit_resume(struct reap *reap)
 }
 
 /* Draws for bytes of a reap whose limit is suspended. May call the function of reapOnLimit, with the size
- * that the program asked for; that function must leave `object` (NULL: a new one) alone. In a part of a
- * shared reap that this thread has not taken it calls no function. False: a limit would be exceeded (ENOMEM).
- */
+ * asked for; that must leave `object` (NULL: a new one) alone. In a part of a shared reap that this thread
+ * has not taken it calls no function. False: a limit would be exceeded (ENOMEM). */
 bool reap_quota_take(struct reap *reap, size_t bytes, size_t asked, const void *object);
 
 /* Gives back bytes that were freed while the limit was suspended. */
 void reap_quota_give(struct reap *reap, size_t bytes);
 
-/* Gives back the room of a reap whose limit is not suspended; so any other reap, or part of a shared one, can
- * have it. */
+/* Gives back the room of a reap whose limit is not suspended, for other reaps and parts. */
 void reap_quota_give_room(struct reap *reap);
 
 /* A number of bytes that no limit of the reap refuses at the moment. */
@@ -104,13 +102,11 @@ bool reap_quota_adopt_changes(const struct reap *top, const struct reap *parent)
  * two is suspended. */
 bool reap_quota_pass(struct reap *from, const void *object, struct reap *to, size_t bytes);
 
-/* Afterwards: gives back the bytes that have gone from one reap to the other one; the other way round when
- * the object has not moved. */
+/* Afterwards: gives back what went from one reap to the other; reversed when the object has not moved. */
 void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes);
 
-/* Before a reap ends. Aborts if a function of reapOnLimit that runs in this thread must leave it alone: it is
- * the reap that asks for memory, or the one whose limit is met. A look after the function's return would be
- * too late: the memory may be a reap again. */
+/* Before a reap ends. Aborts if a function of reapOnLimit that runs in this thread must leave it alone: the
+ * reap asks for memory, or its limit is met. After the return the memory may be a reap again. */
 void reap_quota_gone(struct reap *reap);
 
 /* --- from other threads ---------------------------------------------------------------------- */
@@ -118,8 +114,7 @@ void reap_quota_gone(struct reap *reap);
 /* Before an object of a limited reap becomes pending: counts its bytes. False: there are too many. */
 bool reap_quota_count(struct reap *reap, size_t bytes);
 
-/* Before such an object is freed, and its bytes are given back. Returns how many the limiters have already.
- */
+/* Before such an object is freed and given back. Returns how many bytes the limiters have already. */
 size_t reap_quota_settle(struct reap *reap, size_t bytes);
 
 /* Draws bytes for an object that another thread makes for this reap, which counts them as its own when it

@@ -25,10 +25,9 @@ static COLD bool is_coming(const struct reap *reap, const void *object)
 
 static void free_counted(struct reap *reap, struct reap_chunk *chunk, void *object);
 
-/* Frees all pending objects but those that walks come to next. An object that was pushed twice is on the list
- * twice, or the list is a ring: either way the loop comes to it again after it was freed, and the check finds
- * it. Each object is in the cache of the processor that freed it. So the loop prefetches an object some time
- * before it comes to it. */
+/* Frees all pending objects but those that walks come to next. An object that was pushed twice is on the
+ * list twice, or the list is a ring: either way the loop comes to it again, and the check finds it. The
+ * cache of another processor has each object: so the loop prefetches it some time before. */
 static NOINLINE void drain_remote(struct reap *reap)
 {
     bool walked = reap_walk != NULL;
@@ -109,8 +108,7 @@ static void *alloc_whole(struct reap *reap, size_t alignment, size_t size, bool 
     return reap_address(chunk->first);
 }
 
-/* Makes an aligned object of one of `have` units that is big enough for it at any place, and frees the rest
- * before and behind it. */
+/* Makes an aligned object of a bigger one of `have` units, and frees the rest before and behind it. */
 static void *trim_aligned(struct reap *reap, void *object, size_t have, size_t alignment, size_t units)
 {
     struct reap_chunk *chunk = reap_chunk_find(reap, object);
@@ -171,8 +169,7 @@ static NOINLINE void *alloc_special(struct reap *reap, size_t size, bool *zeroed
     return alloc_counted(reap, REAP_UNIT, size, zeroed);
 }
 
-/* The sources of an object that no fast path has found, in order: what other threads have freed comes first,
- * for reap_free_take to use it. */
+/* The sources of an object that no fast path has found, in order; reap_free_take uses what others freed. */
 static ALWAYS_INLINE void *alloc_slow(struct reap *reap, size_t size, bool *zeroed)
 {
     ASSERT_SOUND(reap);
@@ -271,9 +268,8 @@ static void *move_object(struct reap *reap, struct reap_chunk *chunk, void *obje
     return copy;
 }
 
-/* Resizes a large object in place where that works. One that grows moves with its pages, if it can. An object
- * that has become small, or whose chunk is more than twice as big as needed, then moves if there is memory
- * for that. */
+/* Resizes a large object in place, or with its pages, where that works. One that has become small, or whose
+ * chunk is more than twice as big as needed, then moves if there is memory for that. */
 static void *resize_whole(struct reap *reap, struct reap_chunk *chunk, void *object, size_t size)
 {
     ASSERT(reap_address(chunk->first) == object);
@@ -316,9 +312,8 @@ static NOINLINE void *resize_special(struct reap *reap, struct reap_chunk *chunk
     return resized;
 }
 
-/* Lets an object of the hole's chunk grow in region mode: the copy bumps, and the old one is dead, for which
- * no object asks until one is freed. NULL: that is not possible, or it grows in its place, and nothing has
- * changed. */
+/* Lets an object of the hole's chunk grow in region mode: the copy bumps, and the old one is dead. NULL:
+ * that is not possible, or it grows in its place, and nothing has changed. */
 static ALWAYS_INLINE void *grow_by_bump(struct reap *reap, struct reap_chunk *chunk, void *object,
                                         size_t size)
 {

@@ -12,8 +12,7 @@
 
 #include "region/reap_free.h"
 
-/* A walk of this thread over a reap, whose function may free objects, but not the next one that it comes to:
- * pending or not, that one stays. */
+/* This thread's walk over a reap: its function may free objects, but not the one that comes next. */
 struct reap_walk {
     const struct reap *reap;
     const void *coming;      /* or NULL */
@@ -70,8 +69,7 @@ void *reap_alloc_move(struct reap *from, struct reap_chunk *chunk, void *object,
 
 void reap_alloc_free(struct reap *reap, struct reap_chunk *chunk, void *object);
 
-/* A record: memory for the reap's own use until the next clear, of at most REAP_LARGE bytes. NULL: no
- * memory. */
+/* A record of at most REAP_LARGE bytes: the reap's own until the next clear. NULL: no memory. */
 void *reap_alloc_record(struct reap *reap, size_t size);
 
 /* Frees the pending objects, and links the chunks that other threads have made. The second one does so with

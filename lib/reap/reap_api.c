@@ -86,9 +86,8 @@ void *reapRealloc(void **handle, void *object, size_t size)
     return shared_realloc(handle_face(reap, "reapRealloc"), object, size, "reapRealloc");
 }
 
-/* The cases of an object that the ways before do not free, in order: a shared reap's, one in a quiet or swept
- * chunk, one in another chunk in region state (afterwards it is listed) or that is not in the map, or is too
- * long. Aborts on misuse. */
+/* What the ways before do not free, in order: a shared reap's object, one in a quiet or swept chunk, one in
+ * another chunk in region state (which is listed then), not in the map, or too long. Aborts on misuse. */
 static NOINLINE void free_slow(struct reap *reap, void *object)
 {
     if (!handle_is_plain_known(reap))
@@ -122,16 +121,14 @@ size_t reapUsableSize(const void *object)
     return reap_remote_usable_checked(chunk_of(object, NULL), object, "reapUsableSize");
 }
 
-/* Returns true if the object of a shared reap is pending. A tool would see that the object's words are
- * read. */
+/* Returns true if a shared reap's object is pending: a tool would see the read of its words. */
 static bool was_sent(const struct reap_chunk *copy, const void *object)
 {
     return copy->shared && !copy->apart && chunk_is_readable(object, REAP_UNIT) && reap_is_pending(object);
 }
 
 /* Returns true if a pointer lies in a live object of the chunk. Another thread may change or end the reap
- * just now. All chunks are frozen, so their memory stays. But two words may be from different times, so each
- * word is checked before it is used. */
+ * just now. All chunks are frozen, so memory stays; but words may be of different times: each is checked. */
 static bool in_object(const struct reap_chunk *chunk, const struct reap_chunk *copy, const void *pointer)
 {
     size_t unit = reap_unit(pointer);
@@ -210,9 +207,8 @@ const char *reapName(void **handle)
     return copy && !copy->given ? NULL : reap->name;
 }
 
-/* Finds room for a name of size bytes. There is room for a short one behind the reap. Records are not used
- * again before a clear. So a record that is too small is followed by one of twice its room: all names of a
- * reap take at most three times the longest one. */
+/* Finds room for a name of size bytes: behind the reap for a short one. Records are not used again before a
+ * clear, so each has twice the room of the last: all names take at most three times the longest. */
 static struct reap_name *name_room(struct reap *reap, size_t size)
 {
     struct reap_name *old = reap_own_name(reap), *new = reap_short_name(reap);

@@ -73,8 +73,7 @@ static void hold(struct reap_face *face)
     ASSERT(face->depth != 0 && lock_is_mine(&face->lock));
 }
 
-/* Gives back the lock when this was the last call that held the reap. Where a mark is open, the hidden
- * children are barred now. */
+/* Gives back the lock after the last call that held the reap. An open mark bars the hidden children. */
 static void let_go(struct reap_face *face)
 {
     ASSERT(is_held(face) && face->depth != 0);
@@ -96,8 +95,7 @@ void reap_shared_let_go(const struct reap *reap) { let_go(reap_face(reap)); }
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-/* Sleeps. A thread that waits may hold the reap: so this must be no cancellation point, as libc's own call
- * is. */
+/* Sleeps, and is no cancellation point, as libc's call is: a thread that waits may hold the reap. */
 static void nap(long ns)
 {
     int saved = errno;
@@ -106,8 +104,7 @@ static void nap(long ns)
     errno = saved;
 }
 
-/* Waits for a moment, as often as it is told. The holder may be a stopped thread, of lower priority too: so
- * this ends in sleep. */
+/* Waits for a moment, each time longer: the holder may be stopped, or of lower priority. */
 static void pause_for_part(unsigned round)
 {
     if (round < 4) {
@@ -119,8 +116,7 @@ static void pause_for_part(unsigned round)
     }
 }
 
-/* Waits for a thread to leave a part, and enters it as this thread or as another holder. False: the reap is
- * taken. */
+/* Waits for a part to be left, and enters it as this or another holder. False: the reap is taken. */
 static bool wait_for_part(struct reap_part *part, uint64_t holder)
 {
     uint64_t none = 0;

@@ -80,13 +80,11 @@ struct reap_part *reap_part_for_malloc(struct reap_face *face);
 /* Gives a new reap its face. */
 void reap_shared_begin(struct reap *reap);
 
-/* Ends the face and the hidden children of a shared reap that is in no tree any more, and that this thread
- * has taken. Lets go of it. */
+/* Ends the face and hidden children of a shared reap that is taken and in no tree. Lets go of it. */
 void reap_shared_end(struct reap *reap);
 
-/* Holds a shared reap, by its handle (aborts when that is none) or by a part of it, and takes it if the call
- * needs the whole. Returns the reap itself. Of a taken reap below a limit no part has room ahead: whichever
- * needs it can have it. */
+/* Holds a shared reap, by its handle (aborts when that is none) or by a part of it, and takes it if
+ * `whole`. Returns the reap itself. Of a taken reap below a limit no part has room ahead. */
 struct reap *reap_shared_hold(void *handle, const char *call, bool whole);
 struct reap *reap_shared_hold_again(const struct reap *reap);
 void reap_shared_let_go(const struct reap *reap);
@@ -111,8 +109,7 @@ static inline void reap_let_go(struct reap **reap)
     if (*reap && UNLIKELY(reap_is_part(*reap))) reap_shared_let_go(*reap);
 }
 
-/* Stands before the variable of a held reap. Where the variable's scope ends, the thread lets go of the
- * reap. */
+/* Stands before the variable of a held reap, and lets go of the reap where its scope ends. */
 #define HELD __attribute__((cleanup(reap_let_go), unused))
 
 /* Checks the handle that `call` was given; holds and returns its reap. */
@@ -150,8 +147,7 @@ static inline void reap_check(void **handle, const char *call)
     if (UNLIKELY(!handle_is_plain(*handle))) (void)handle_face(*handle, call);
 }
 
-/* Checks an object that `call` was given, with its chunk; holds and returns the reap that has it, which may
- * be a hidden child. */
+/* Checks a call's object, with its chunk; holds and returns its reap, which may be a hidden child. */
 static inline struct reap *reap_hold_owner(const struct reap_chunk *chunk, const void *object,
                                            const char *call)
 {

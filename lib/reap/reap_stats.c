@@ -124,8 +124,7 @@ struct place {
     size_t unit;
 };
 
-/* Moves a place, where a block may start, to the first live object at it or behind it, in this part or a
- * later one. False: there is none. */
+/* Moves a place to the first live object at it or behind it, also in later parts. False: there is none. */
 static bool find_object(struct place *place)
 {
     for (;;) {
@@ -141,8 +140,7 @@ static bool find_object(struct place *place)
     }
 }
 
-/* Aborts when the walk's next object is gone: fn has freed another object than its own, cleared the reap, or
- * gone back to a mark. */
+/* Aborts when the walk's next object is gone: fn has freed another object than its own, or all of them. */
 static void check_place(const struct place *place)
 {
     const struct reap *reap = place->reap;

@@ -136,8 +136,7 @@ static int collect_users_root(void *memory, size_t size, void *survey)
     return !collect_tree(chunk->owner, survey);
 }
 
-/* Collects a tree. NULL: the nth list of roots, or (ROOT_LISTS) the roots in user memory. False: there is no
- * room. */
+/* Collects a tree. NULL: a list of roots, or (ROOT_LISTS) those in user memory. False: there is no room. */
 static bool collect_all(struct survey *survey, struct reap *top, unsigned n)
 {
     bool done;

@@ -160,9 +160,8 @@ static inline void reap_tree_remove(struct reap *reap)
     reap_tree_unlock(list);
 }
 
-/* Calls fn for the reaps of a locked list, newest first, and for all below each: parents before their
- * children. A reap's list is locked while its children are visited. depth is 0 in the list itself. Stops when
- * fn returns false, and returns false. */
+/* Calls fn for the reaps of a locked list, newest first, and all below: parents before their children,
+ * under the lock of their list. depth is 0 in the list itself. Stops, and returns false, when fn does. */
 bool reap_tree_walk(const struct reap_list *list, bool (*fn)(struct reap *reap, unsigned depth, void *arg),
                     void *arg);
 
@@ -184,8 +183,7 @@ static ALWAYS_INLINE bool reap_tree_keep(struct reap_list *list, struct reap *re
     return true;
 }
 
-/* Returns true if a parent may keep a child: not in user memory, for other processes may share that, but not
- * the chunk. */
+/* Returns true if a parent may keep a child: not in user memory, which other processes may share. */
 static inline bool reap_tree_may_keep(const struct reap *parent)
 {
     return LIKELY(!reap_first_chunk(parent)->is_users);
@@ -215,8 +213,7 @@ void reap_tree_adopt_end(void);
 /* Returns true if a reap is equal to top, or below it. */
 bool reap_tree_is_below(const struct reap *reap, const struct reap *top);
 
-/* Return true if a reap is in the list, and if a reap has children. The answer may be old at once, if other
- * threads create or destroy some. */
+/* Return true if a reap is in the list, and if it has children: old at once, where other threads act. */
 static inline bool reap_tree_is_any(const struct reap_list *list)
 {
     return __atomic_load_n(&list->first, __ATOMIC_RELAXED) != NULL;
@@ -224,8 +221,7 @@ static inline bool reap_tree_is_any(const struct reap_list *list)
 
 static inline bool reap_tree_has_children(const struct reap *reap) { return reap_tree_is_any(&reap->below); }
 
-/* The newest child if it was born at this depth or deeper, or NULL. Other threads may be destroying an older
- * one, so this is not to be read. */
+/* The newest child if born at this depth or deeper, or NULL. An older one is not to be read: it may go. */
 struct reap *reap_tree_newest(struct reap *parent, unsigned depth);
 
 size_t reap_tree_count(struct reap *parent);

@@ -21,8 +21,7 @@
 #include "reap/shared_use.h"
 #include "region/reap_chunk.h"
 
-/* Returns true if the object has room for three words. Reads one word of the bitmap: if it has no later bit,
- * the answer is no. */
+/* Returns true if the object has room for three words, as far as one word of the bitmap tells. */
 bool reap_remote_is_roomy(const struct reap_chunk *chunk, const void *object)
 {
     if (chunk->kind != REAP_REGULAR) return false;
@@ -90,8 +89,7 @@ static void push_pending(const struct reap_chunk *chunk, void *object, const cha
 
 /* --- the calls ------------------------------------------------------------------------------- */
 
-/* Returns true if this thread may use the reap of a chunk directly: it has entered the reap, or the reap is
- * shared. */
+/* Returns true if this thread has entered the reap of a chunk, or the reap is shared. */
 static bool is_own(const struct reap_chunk *chunk) { return chunk->owner == redirect_reap || chunk->shared; }
 
 static void free_as_own(struct reap_chunk *chunk, void *object, const char *call)
@@ -118,8 +116,7 @@ static void *alloc_entered(void *entered, size_t alignment, size_t size)
     return reap_use_malloc(&use, alignment, size);
 }
 
-/* Frees an object of the entered reap by a fast path. Most objects that such a thread frees are that reap's.
- * False: nothing was freed. */
+/* Frees an object of the entered reap, as most are, by a fast path. False: nothing was freed. */
 static bool free_entered(void *object)
 {
     struct reap *reap = redirect_reap;
@@ -129,8 +126,7 @@ static bool free_entered(void *object)
     return reap_free_fast(reap, object) || reap_free_in_region(reap, object);
 }
 
-/* Frees an object from any thread. Of another thread's reap it reads only cache lines that seldom change, and
- * not the first line of the reap. */
+/* Frees an object from any thread: it reads of the reap only cache lines that seldom change. */
 static void free_from_any(void *in, void *object, const char *call)
 {
     struct reap_chunk *chunk = in;

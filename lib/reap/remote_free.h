@@ -19,9 +19,8 @@
 /* Sets the hooks that the backend calls for blocks in chunks (reap_hooks.h). Once, before the first chunk. */
 void reap_remote_start(void);
 
-/* Checks the object of a call, and returns its usable bytes, all of which the program may then touch. No
- * thread may free or resize the object meanwhile; all else the reap's thread may do. Of a shared reap it
- * takes no lock. */
+/* Checks the object of a call, and returns its usable bytes, which the program may then touch. No thread
+ * may free or resize it meanwhile; all else the reap's thread may do. It takes no lock. */
 size_t reap_remote_usable_checked(const struct reap_chunk *chunk, const void *object, const char *call);
 
 /* A step of free(), for tests: tells from one word of the bitmap whether the object has more than 16 bytes;

@@ -127,9 +127,8 @@ static size_t units_of(const struct reap_chunk *chunk, const void *object)
     return behind ? (size_t)__builtin_ctzll(behind) + 1 : 0;
 }
 
-/* Puts an object onto the remote list of its part. Returns the part if too much waits there, or NULL. Two
- * threads may count at the same time, so the count is about right: objects of which no word tells the size
- * count as half of one. */
+/* Puts an object onto its part's remote list. Returns the part if too much waits there, or NULL. The count
+ * is about right: two threads may count at once, and an object of unknown size counts as half of one. */
 static struct reap_part *send_to_part(struct reap_part *own, const struct reap_chunk *chunk, void *object)
 {
     uintptr_t *words = object, link = reap_link(words, false);
@@ -172,9 +171,8 @@ static NOINLINE void free_pending(struct reap_part *part)
     reap_alloc_take_remote(use.reap);
 }
 
-/* Frees an object in the part that has it, or aborts. True: a thread that has no part should get one, for
- * here such threads have freed VISITS objects, and each free brought the part's cache lines to another CPU.
- */
+/* Frees an object in the part that has it, or aborts. True: a thread without a part should get one, for
+ * such threads have freed VISITS objects here, and each free moved the part's cache lines. */
 enum { VISITS = 16 };
 static NOINLINE bool free_there(struct reap_face *face, void *object, const char *call)
 {
@@ -213,8 +211,7 @@ void shared_free(void *handle, void *object)
 
 /* --- resizing -------------------------------------------------------------------------------- */
 
-/* Returns true if an object has to move to the reap itself, when a mark is open: where it is, it would be
- * older than the mark. */
+/* Returns true if an object has to move to the reap itself: here it would be older than an open mark. */
 static bool has_to_move(struct reap *part, const void *object, size_t size, const char *call)
 {
     const struct reap *known = reap_known(part);

@@ -12,8 +12,7 @@
 
 #include "reap/reap_shared.h"
 
-/* What a call uses: an ordinary reap, the reap of an entered part, or that of a part of a reap that this
- * thread has taken. */
+/* What a call uses: an ordinary reap, the reap of an entered part, or of a part of a taken reap. */
 struct reap_use {
     struct reap *reap;
     struct reap_part *part; /* that the thread has entered; or NULL */
@@ -45,16 +44,14 @@ static inline struct reap_use reap_use(void **handle, const char *call)
     return reap_use_face(handle_face(reap, call));
 }
 
-/* After an allocation that failed: returns true if a limit may have refused it, because other parts have
- * drawn room on it, or because its function has yet to be called. Then the thread has taken the whole reap,
- * and uses the reap itself. */
+/* After a failed allocation: returns true if a limit may have refused it that other parts have drawn on, or
+ * whose function has yet to be called. Then the thread has taken the reap, and uses the reap itself. */
 bool reap_use_whole(struct reap_use *use);
 
 /* An object of size bytes at an alignment, a power of two. NULL: no memory. */
 void *reap_use_malloc(struct reap_use *use, size_t alignment, size_t size);
 
-/* reapMalloc and reapFree of a shared reap, whose handle's memory was read before. They abort when the
- * handle is none, or the object. */
+/* reapMalloc and reapFree of a shared reap, whose handle was read before. They abort on misuse. */
 void *shared_malloc(void *handle, size_t size);
 void shared_free(void *handle, void *object);
 

@@ -15,9 +15,8 @@
 /* True, or false with *why (which may be NULL) set to the equation that does not hold. */
 bool reap_is_valid(const struct reap *reap, const char **why);
 
-/* Checks all but the fields that other threads may change meanwhile: children, and limits. To be called
- * between two calls on the reap. False, after a line on standard error with the equation. Debug builds
- * only. */
+/* Checks, between two calls, all but what other threads may change meanwhile: children, and limits. False,
+ * after a line on standard error with the equation. Debug builds only. */
 bool reap_is_sound(const struct reap *reap);
 
 /* Stands at the beginning of each slow call. */

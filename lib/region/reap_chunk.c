@@ -35,8 +35,7 @@ size_t reap_chunk_count(const struct reap_chunk *chunk, size_t top, size_t *obje
     return units;
 }
 
-/* Bits that have become live bits were written after `dead` was 0: so if it is not 0 afterwards, what was
- * read is a dead bit. */
+/* Live bits were written after `dead` was 0: if it is not 0 afterwards, a dead bit was read. */
 bool reap_chunk_is_dead_at(const struct reap_chunk *chunk, size_t unit)
 {
     for (;;) {
@@ -130,8 +129,7 @@ void reap_chunk_give_back(struct reap_chunk *chunk)
 
 /* --- lists ----------------------------------------------------------------------------------- */
 
-/* Puts a chunk between those that it names. The list is whole at every moment: the child of a fork may
- * look. */
+/* Puts a chunk between two others. The list is whole at every moment: a forked child may look. */
 static void relink_chunk(struct reap *reap, struct reap_chunk *chunk)
 {
     if (chunk->next) chunk->next->prev = chunk;

@@ -166,10 +166,9 @@ static inline uintptr_t reap_link(const void *object, bool points) { return (uin
 static inline void *reap_link_object(uintptr_t link) { return (void *)(link & ~(uintptr_t)REAP_LINK_BITS); }
 static inline bool reap_link_points_out(uintptr_t link) { return link & 1; }
 
-/* Objects that were freed last, for the loop that frees pending ones: each points out one that comes
- * REAP_AHEAD objects later, if one thread frees most. A wrong object does no harm, since the loop only
- * prefetches it. The place is of the object freed REAP_AHEAD before. Returns the link to an object of three
- * words and more. */
+/* Objects freed last, for the loop that frees pending ones: each points out one that comes REAP_AHEAD
+ * later, if one thread frees most. The loop only prefetches it, so a wrong one does no harm. `place` is of
+ * the object freed REAP_AHEAD before. Returns the link to an object of three words and more. */
 enum { REAP_AHEAD = 5 };
 static inline uintptr_t reap_point_out(_Atomic(void *) *place, uintptr_t *words)
 {
@@ -209,9 +208,8 @@ static inline bool reap_chunk_is_apart(const struct reap_chunk *chunk)
     return chunk->kind == REAP_WHOLE && chunk->apart;
 }
 
-/* Returns true if the bits of a chunk, of whose header this is a copy, can be read. All chunks are frozen,
- * and another thread may change or end the reap meanwhile: so the copy's words may be from different times.
- */
+/* Returns true if the bits of a chunk can be read. All chunks are frozen, but another thread may change or
+ * end the reap meanwhile: so the words of this copy of its header may be from different times. */
 bool reap_bits_are_readable(const struct reap_chunk *chunk, const struct reap_chunk *copy);
 
 /* Takes the memory of a chunk from a source as chunk_alloc does. Sizes and addresses of chunks of the user's
@@ -285,8 +283,7 @@ static inline void reap_lay_out(struct reap_chunk *chunk, struct reap *owner, si
 /* Lays out an empty regular chunk and links it. It was on no list, and is not the first chunk. */
 void reap_chunk_start(struct reap *reap, struct reap_chunk *chunk);
 
-/* Sets the entry of a regular chunk in the map: to its reap, for fast paths; to the chunk itself, so that a
- * free finds it; or to nothing. */
+/* Sets a regular chunk's entry in the map: its reap, for fast paths; itself, for a free; or nothing. */
 void entry_set(const struct reap_chunk *chunk, uint32_t entry);
 static inline void entry_set_reap(const struct reap_chunk *chunk, const struct reap *reap)
 {
@@ -319,8 +316,7 @@ void reap_chunk_release(struct reap *reap, struct reap_chunk *chunk);
 /* Resizes a large object in place, so that its chunk has room for units. False: that is not possible. */
 bool reap_chunk_resize(struct reap *reap, struct reap_chunk *chunk, size_t units);
 
-/* Lets the chunk of a large object grow elsewhere, with its bytes. Returns it, or NULL: then it is as it was.
- */
+/* Lets a large object's chunk grow elsewhere, with its bytes. Returns it; or NULL, and it is as it was. */
 struct reap_chunk *reap_chunk_grow(struct reap *reap, struct reap_chunk *chunk, size_t units);
 
 /* Links and counts the chunks that other threads have made for this reap. */
@@ -347,8 +343,7 @@ static inline void reap_chunk_hold_bytes(struct reap *reap, size_t size)
     if (reap->held > reap->peak) reap->peak = reap->held;
 }
 
-/* Carves a record of size bytes from the gap at a chunk's end: the hole, or one on no list. NULL: there is
- * none, or it is too small. */
+/* Carves a record from the gap at a chunk's end: the hole, or one on no list. NULL: that is too small. */
 void *reap_chunk_record(struct reap *reap, struct reap_chunk *chunk, size_t size);
 
 /* The first live object at or behind a unit of a chunk. SIZE_MAX: there is none. */
@@ -369,9 +364,8 @@ struct reap_carry {
     uint64_t units; /* borrowed: the object goes on in the next word */
 };
 
-/* Returns the bits of all units that live objects take, a word at a time from the chunk's first one on. A sum
- * carries each object's live bit to its end. The ends less the beginnings, as numbers of many words, have the
- * bits of the units in between. */
+/* Returns the bits of all units of live objects, a word at a time from the chunk's first one on. The ends
+ * less the beginnings, as numbers of many words, have the bits of the units in between. */
 static inline uint64_t reap_used_units(uint64_t starts, uint64_t lives, struct reap_carry *carry)
 {
     uint64_t sum, used, over = __builtin_add_overflow(~starts, lives << 1 | carry->end, &sum);

@@ -146,8 +146,7 @@ static bool flush_is_due(struct reap *reap)
 
 /* --- quiet chunks ---------------------------------------------------------------------------- */
 
-/* Puts a quiet chunk, which is on no list, onto the one where it belongs, or gives it back. Without tables
- * there are no lists. */
+/* Puts a quiet chunk onto the list where it belongs, if there are tables, or gives it back. */
 static void file_quiet(struct reap *reap, struct reap_chunk *chunk)
 {
     struct reap_tables *tables = reap->own;
@@ -229,9 +228,8 @@ static NOINLINE void convert(struct reap *reap, struct reap_chunk *chunk)
     if (chunk != reap->current && top < chunk->end_unit) push_gap(reap, top, chunk->end_unit - top);
 }
 
-/* Finds memory for the tables of a reap in heap mode that has none: behind the reap in its first chunk, or
- * apart if that is small. Without memory all chunks with live bits are quiet, on no list, until a later call
- * finds some. */
+/* Finds memory for the tables of a reap in heap mode: behind it in its first chunk, or apart if that is
+ * small. Without it all chunks with live bits are quiet, on no list, until a later call finds some. */
 static NOINLINE void make_tables(struct reap *reap)
 {
     int saved = errno;
@@ -456,8 +454,7 @@ static void *take_big(struct reap *reap, size_t units)
     return bump(reap, units);
 }
 
-/* Returns true if a flush may find an eighth of the reap (or of a big one a quarter): enough is on lists, and
- * the last flush has given as much. */
+/* Returns true if a flush may find an eighth (of a big reap a quarter): so much is listed, and was gained. */
 static bool flush_pays(const struct reap *reap)
 {
     size_t part = reap->carved <= SMALL_REAP ? 8 : 4, all = units_carved(reap);
@@ -518,9 +515,8 @@ static void *grow_by_chunk(struct reap *reap, size_t units)
     return reap_address(first);
 }
 
-/* Returns true if it pays to join all gaps where the reap cannot grow: a 64th of it was freed since they were
- * joined in vain, or half of what lived then. So a cache in a full buffer pays a constant time for each
- * object that it drops. */
+/* Returns true if it pays to join all gaps where the reap cannot grow: a 64th of it was freed since that
+ * was in vain, or half of what lived. So in a full buffer each drop of an object costs a constant time. */
 static bool join_pays(struct reap *reap)
 {
     struct flush_budget *budget = &reap->own->budget;

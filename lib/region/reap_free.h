@@ -71,8 +71,7 @@ void *reap_free_take(struct reap *reap, size_t units);
 /* Takes a new chunk with room for units, and makes it the hole. False: no memory (ENOMEM). */
 bool reap_free_grow_hole(struct reap *reap, size_t units);
 
-/* Grows the object [unit, end) by extra units, into the hole behind it. False: there is none, or too
- * little. */
+/* Grows the object [unit, end) into the hole behind it. False: there is none, or too little. */
 bool reap_free_grow(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end, size_t extra);
 
 /* --- freeing --------------------------------------------------------------------------------- */
@@ -85,8 +84,7 @@ void reap_free_end(struct reap *reap, struct reap_chunk *chunk, size_t unit, siz
 /* Makes a gap of the beginning of a live object, which then begins at `to`. */
 void reap_free_begin(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t to);
 
-/* Drops all free lists, and the hole; gives back chunks without live objects. The second call looks first
- * whether that is due. */
+/* Drops the free lists and the hole; gives back empty chunks. The second call does so if that is due. */
 void reap_free_flush(struct reap *reap);
 void reap_free_look(struct reap *reap);
 
@@ -179,8 +177,7 @@ static inline bool reap_free_by_chunk(struct reap *reap, void *object)
     return true;
 }
 
-/* Returns true if the hole may begin at an object that ends where the hole begins: an open mark must not lie
- * between. */
+/* Returns true if the hole may begin at the object before it: no open mark lies between. */
 static inline bool reap_free_may_bump_back(const struct reap *reap, const char *object)
 {
     return !(object < reap->mark_at && reap->mark_at <= reap->bump);

@@ -191,8 +191,7 @@ struct reap_cleanup {
     unsigned depth; /* marks that were open when it was registered, and still are */
 };
 
-/* A reap's copy of its name. When the program takes the name away, this stays for the next one, with an empty
- * text. */
+/* A reap's copy of its name. When the program takes the name away, this stays, with an empty text. */
 struct reap_name {
     uint16_t room; /* bytes there are for the text */
     bool given;
@@ -295,8 +294,7 @@ enum {
     REAP_SHORT_NAME = REAP_SHORT_BYTES - offsetof(struct reap_name, text) /* bytes of text */
 };
 
-/* What modules keep for a reap that uses them. Lies behind the reap, so that none of them needs memory when a
- * call comes that cannot fail. */
+/* What modules keep for a reap, behind it: so a call that cannot fail needs no memory. */
 struct reap_records {
     struct reap_share share;           /* quota.h */
     char short_name[REAP_SHORT_BYTES]; /* see reap_short_name */

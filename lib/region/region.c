@@ -297,8 +297,7 @@ static void sort_out_chunks(struct reap *reap, const struct reap_chunk *too_big)
     }
 }
 
-/* Takes the chunk with the name off its list. This is needed when the first chunk, in a buffer with a source,
- * is too small for the name. */
+/* Takes the chunk of a name off its list: a first chunk in a buffer with a source may be too small. */
 static struct reap_chunk *take_off_chunk_of_name(struct reap *reap)
 {
     struct reap_chunk *chunk = chunk_of(reap->name, NULL), **link = &reap->chunks;
@@ -313,8 +312,7 @@ static void move_name(struct reap *reap, void *to, size_t size)
     reap->name = name->text;
 }
 
-/* Begins the next round in the name's chunk, and moves the name within it. A clear cannot fail, so it must
- * not ask for another chunk. */
+/* Begins the next round in the name's chunk: a clear cannot fail, so it asks for no other chunk. */
 static void begin_in_chunk_of_name(struct reap *reap, struct reap_chunk *chunk, size_t size)
 {
     reap_free_leave_hole(reap);

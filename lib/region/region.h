@@ -47,8 +47,7 @@ static inline size_t reap_child_size(const struct reap *parent)
     return reap_size_of_step(reap_step(atomic_load_explicit(&parent->below.votes, memory_order_relaxed)));
 }
 
-/* Creates a reap in a first chunk of as many bytes as its parent's children have come to need. NULL: no
- * memory (ENOMEM). */
+/* Creates a reap in a first chunk of the size that its parent's children need. NULL: no memory (ENOMEM). */
 struct reap *reap_region_create(const struct reap *parent);
 
 /* Makes a dead reap, of which a program may have written to any word since, as new but for its tags; the
