@@ -12,26 +12,15 @@ struct arenas arenas = {.gate = GATE_OF_RANK(RANK_ARENAS, LOCK_GATE_2), .near = 
 
 /* --- structs ---------------------------------------------------------------------------------- */
 
-static bool claim_bit(_Atomic uint64_t *word, uint64_t bit)
-{
-    return (atomic_fetch_and(word, ~bit) & bit) != 0;
-}
-
 static struct arena *take_spare_struct(struct arena_group *group)
 {
     uint64_t spare;
     while ((spare = atomic_load(&group->spare)) != 0) {
         unsigned i = (unsigned)__builtin_ctzll(spare);
-        if (claim_bit(&group->spare, (uint64_t)1 << i)) return atomic_load(&group->arenas[i]);
+        uint64_t bit = (uint64_t)1 << i;
+        if ((atomic_fetch_and(&group->spare, ~bit) & bit) != 0) return atomic_load(&group->arenas[i]);
     }
     return NULL;
-}
-
-static void enter_struct(struct arena *arena)
-{
-    struct arena *first = atomic_load(&arenas.all);
-    do arena->next = first;
-    while (!atomic_compare_exchange_weak(&arenas.all, &first, arena));
 }
 
 /* Makes a struct in a group, if the group has room. Without memory the group is as it was. */
@@ -52,7 +41,9 @@ static struct arena *make_in(struct arena_group *group)
         arena->index = (uint8_t)i;
         atomic_store(&arena->used, UINT64_MAX);
         atomic_store(&group->arenas[i], arena);
-        enter_struct(arena);
+        struct arena *first = atomic_load(&arenas.all);
+        do arena->next = first;
+        while (!atomic_compare_exchange_weak(&arenas.all, &first, arena));
         return arena;
     }
     return NULL;

@@ -68,19 +68,12 @@ static inline uint64_t arena_slot_mask(unsigned first, unsigned n)
 
 static inline uint64_t arena_bit(const struct arena *arena) { return (uint64_t)1 << arena->index; }
 
-/* The base of an arena that may be another's: for threads that look for slots. Whoever owns some of its slots
- * reads it as it is. */
-static inline char *arena_base(const struct arena *arena)
-{
-    return __atomic_load_n(&arena->base, __ATOMIC_RELAXED);
-}
-
 static inline void arena_set_base(struct arena *arena, char *base)
 {
     __atomic_store_n(&arena->base, base, __ATOMIC_RELAXED);
 }
 
-/* The same of its mapping. */
+/* The mapping of an arena that may be another's. Whoever owns some of its slots reads it as it is. */
 static inline size_t arena_mapping(const struct arena *arena)
 {
     return __atomic_load_n(&arena->mapping, __ATOMIC_RELAXED);

@@ -29,11 +29,6 @@ static unsigned free_at_start(const struct arena *arena)
     return used != 0 ? (unsigned)__builtin_ctzll(used) : ARENA_SLOTS;
 }
 
-static bool is_free_at_end(const struct arena *arena)
-{
-    return is_for_large(arena) && (int64_t)atomic_load(&arena->used) >= 0;
-}
-
 /* Follows a gap beyond its first arena, as far as an object of n slots may need it. */
 static void follow_gap(struct gap *gap, unsigned n)
 {
@@ -93,7 +88,8 @@ static void consider_gap(struct gap *gap, uint64_t dirty, struct place *best)
 
 static void consider_arena(const struct arena *arena, struct place *best)
 {
-    char *base = arena_base(arena);
+    char *base = __atomic_load_n(&arena->base, __ATOMIC_RELAXED); /* the arena may be another's */
+    const struct arena *before = pagemap_find(base - ARENA);
     uint64_t used = atomic_load(&arena->used), dirty = atomic_load(&arena->dirty) & ~used;
     for (unsigned first = 0; first < ARENA_SLOTS;) {
         uint64_t left = ~used >> first;
@@ -102,7 +98,7 @@ static void consider_arena(const struct arena *arena, struct place *best)
         uint64_t behind = used >> first;
         unsigned size = behind != 0 ? (unsigned)__builtin_ctzll(behind) : ARENA_SLOTS - first;
         struct gap gap = {base, first, size};
-        bool goes_on = first == 0 && is_free_at_end(pagemap_find(base - ARENA));
+        bool goes_on = first == 0 && is_for_large(before) && (int64_t)atomic_load(&before->used) >= 0;
         if (!goes_on) consider_gap(&gap, dirty, best);
         first += size;
     }

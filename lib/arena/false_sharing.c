@@ -49,14 +49,6 @@ static void append_block(const struct superblock *sb, struct chain *chain, unsig
     chain->last = number;
 }
 
-/* Asks for all carved lines. Their blocks were freed on another CPU, in any order: to follow their links
- * would mean to wait for one line after the other. */
-static void ask_for_lines(const struct superblock *sb)
-{
-    unsigned carved = word_carve(word_read(sb)) - BLOCK_BIAS;
-    for (unsigned at = 0; at < carved; at += LINE) __builtin_prefetch(block_at(sb, at + BLOCK_BIAS), 1);
-}
-
 /* Takes those blocks out of a chain whose lines hold only blocks of the chain and blocks never carved. */
 static struct chain take_whole(const struct superblock *sb, struct chain *chain)
 {
@@ -92,12 +84,14 @@ static void carve_to_line(struct superblock *sb, struct chain *chain)
     __atomic_store_n(&sb->word, word, __ATOMIC_RELEASE);
 }
 
+/* It asks for all carved lines first. Their blocks were freed on another CPU, in any order: to follow their
+ * links would mean to wait for one line after the other. */
 void false_sharing_hold_back(struct superblock *sb)
 {
     ASSERT(sb->role.owner == OWNER_NONE);
     superblock_absorb(sb);
-    ask_for_lines(sb);
     uint64_t word = word_read(sb);
+    for (unsigned at = BLOCK_BIAS; at < word_carve(word); at += LINE) __builtin_prefetch(block_at(sb, at), 1);
     struct chain all = {0, 0, 0};
     for (unsigned number = word_first(word), next; number != 0; number = next) {
         next = next_in(sb, number);

@@ -201,12 +201,6 @@ COLD void arena_wake_purger(void)
     if (atomic_exchange(&arena_watched, 0) != 0) lock_wake_sleeper(&arena_watched);
 }
 
-static void tell_of_unused(void)
-{
-    bool watched = atomic_load_explicit(&arena_watched, memory_order_relaxed) != 0;
-    if (UNLIKELY(watched) && arena_unused() != 0) arena_wake_purger();
-}
-
 /* A thread that frees makes memory unused, and then reads arena_watched. This thread sets arena_watched, and
  * then looks for unused memory. So either it sees the memory, or the other thread wakes it. */
 void arena_wait_for_unused(bool (*other)(void))
@@ -231,7 +225,8 @@ uint64_t arena_purged_at(void) { return atomic_load_explicit(&arenas.purged_at, 
 void arena_purge_if_due(void)
 {
     ASSERT(lock_rank_is_next(RANK_HEAP_TABLE));
-    tell_of_unused();
+    bool watched = atomic_load_explicit(&arena_watched, memory_order_relaxed) != 0;
+    if (UNLIKELY(watched) && arena_unused() != 0) arena_wake_purger();
     uint64_t now = pages_clock(), last = atomic_load_explicit(&arenas.purged_at, memory_order_relaxed);
     if (now - last < options.purge_ms || !atomic_compare_exchange_strong(&arenas.purged_at, &last, now))
         return;

@@ -129,11 +129,6 @@ static struct chain chain_unpack(uint64_t pending)
         .first = pending & 0xffff, .count = pending >> 16 & 0xffff, .last = pending >> 32 & 0xffff};
 }
 
-static uint64_t chain_pack(const struct chain *chain)
-{
-    return chain->first | (uint64_t)chain->count << 16 | (uint64_t)chain->last << 32;
-}
-
 unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain)
 {
     ASSERT(chain->count != 0 && superblock_has_number(sb, chain->first) &&
@@ -147,7 +142,7 @@ unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain
         joined = (struct chain){chain->first, there.count != 0 ? there.last : chain->last,
                                 there.count + chain->count};
         ASSERT(joined.count <= superblock_class(sb)->capacity);
-        new = chain_pack(&joined) | (old & ~CHAIN_BITS);
+        new = joined.first | (uint64_t)joined.count << 16 | (uint64_t)joined.last << 32 | (old & ~CHAIN_BITS);
     } while (!atomic_compare_exchange_weak_explicit(&sb->pending, &old, new, memory_order_seq_cst,
                                                     memory_order_relaxed));
     return joined.count;

@@ -185,13 +185,6 @@ static bool is_fit(const struct superblock *sb, unsigned id)
     return sb->role.sharing != SHARING_LEFT || sb->role.left_by == id;
 }
 
-static void hold_back(struct level *level, struct superblock *sb)
-{
-    unfile(level, sb);
-    set_sharing(sb, SHARING_HELD, 0);
-    file_on_level(level, sb);
-}
-
 static void file_arrived(struct level *level)
 {
     ASSERT(lock_is_mine(&level->lock));
@@ -213,7 +206,11 @@ static struct superblock *take_from_level(struct level *level, unsigned class, u
         return NULL; /* mostly; what a thread files just now is missed */
     if (!heap_path_lock_soon(&level->lock, &level->detours, GLOBAL_HEAP_DETOURS)) return NULL;
     file_arrived(level);
-    while ((sb = bin_fullest(&level->bins[class], 1)) != NULL && !is_fit(sb, id)) hold_back(level, sb);
+    while ((sb = bin_fullest(&level->bins[class], 1)) != NULL && !is_fit(sb, id)) {
+        unfile(level, sb);
+        set_sharing(sb, SHARING_HELD, 0);
+        file_on_level(level, sb);
+    }
     if (sb == NULL && sizeclasses[class].slots == 1 && (sb = first_empty(level)) != NULL)
         level->took_empty = true;
     if (sb != NULL) take_off(level, sb);
@@ -264,13 +261,6 @@ static void unlock_level(struct level *level)
     ASSERT_WALK(CLASSES * GROUPS + slots_of(level) * 1024, level_adds_up(level));
     lock_give(&level->lock);
     settle_level(level);
-}
-
-/* For a thread that waits until a superblock has arrived somewhere: the thread that gave it may run on the
- * CPUs of another cache by now, and have settled there. */
-static void settle_all(void)
-{
-    for (struct level *level = first_level(); level != NULL; level = level_after(level)) settle_level(level);
 }
 
 static void drain_level(struct level *level)
@@ -341,6 +331,8 @@ struct superblock *global_heap_take(unsigned class, unsigned id)
     return sb;
 }
 
+/* False: the superblock has yet to arrive somewhere. The thread that gave it may run on the CPUs of another
+ * cache by now, and have settled there: so this settles all. */
 bool global_heap_free(struct superblock *sb, void *block)
 {
     struct level *level = lock_level_of(sb);
@@ -350,7 +342,7 @@ bool global_heap_free(struct superblock *sb, void *block)
     if (due) refile_on_level(level, sb);
     unlock_level(level);
     if (due) arena_purge_after_free(); /* it may have been the last block in it */
-    if (!here) settle_all();
+    for (level = here ? NULL : first_level(); level != NULL; level = level_after(level)) settle_level(level);
     return here;
 }
 

@@ -36,13 +36,6 @@ static void detach(struct heap *heap, struct superblock *sb)
     ASSERT(sb->role.owner == OWNER_NONE);
 }
 
-static void set_threshold(struct heap *heap, struct superblock *sb, unsigned at)
-{
-    union superblock_role role = sb->role;
-    role.regroup_at = (uint16_t)at;
-    change_role(heap, sb, role);
-}
-
 /* Puts a chain on the free list of an active or owned superblock, if this thread still has the heap's id. */
 static bool splice_chain(struct heap *heap, struct superblock *sb, const struct chain *chain)
 {
@@ -149,7 +142,9 @@ void heap_file(struct heap *heap, struct superblock *sb)
             return;
         }
         at = superblock_regroup_at(sb, group);
-        set_threshold(heap, sb, at);
+        union superblock_role role = sb->role;
+        role.regroup_at = (uint16_t)at;
+        change_role(heap, sb, role);
     } while (word_free(word_read(sb)) >= at);
     bin_in(heap, sb, group);
     if (superblock_pending_is_much(sb)) heap_enqueue(sb);
@@ -241,11 +236,6 @@ void heap_regroup_locked(struct heap *heap, struct superblock *sb)
 
 /* --- superblocks queued to this thread's heap ------------------------------------------------ */
 
-static bool is_on_heap(const struct heap *heap, const struct superblock *sb)
-{
-    return superblock_role(sb).heap == heap->id && (list_holds(&sb->link) || heap_is_active(heap, sb));
-}
-
 bool heap_collect_queued(struct heap *heap)
 {
     ASSERT(lock_is_mine(&heap->lock));
@@ -253,7 +243,7 @@ bool heap_collect_queued(struct heap *heap)
     struct superblock *next, *sb = heap_take_queued(heap);
     for (; sb != NULL; sb = next) {
         next = superblock_unqueue(sb);
-        if (!is_on_heap(heap, sb))
+        if (superblock_role(sb).heap != heap->id || (!list_holds(&sb->link) && !heap_is_active(heap, sb)))
             heap_enqueue_onward(sb);
         else if (mine && (mine = heap_collect(heap, sb)))
             heap_regroup_locked(heap, sb);

@@ -31,11 +31,6 @@ static unsigned next_in_turn(void)
     return atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % heaps;
 }
 
-static unsigned dealt_once(void)
-{
-    return heap_of_thread != 0 ? heap_of_thread - 1u : use_id(next_in_turn());
-}
-
 static unsigned dealt_for(unsigned allocations)
 {
     if (left == 0) {
@@ -129,7 +124,7 @@ unsigned heap_policy_next(void)
     case HEAPS_DYNAMIC: return dealt_for(options.dynamic);
     case HEAPS_ROUNDROBIN: return dealt_for(1);
     case HEAPS_SINGLE: return use_id(0);
-    default: return dealt_once();
+    default: return heap_of_thread != 0 ? heap_of_thread - 1u : use_id(next_in_turn());
     }
 }
 

@@ -90,7 +90,9 @@ static void displace(struct heap *heap, struct superblock *sb)
 static bool exchange_active(struct heap *heap, struct superblock *old, struct superblock *sb)
 {
     ASSERT(lock_is_mine(&heap->lock) && !list_holds(&sb->link)); /* sb may be old, displaced since */
-    superblock_no_threshold(sb);
+    union superblock_role role = sb->role;
+    role.regroup_at = HEAP_NEVER; /* it will be active */
+    superblock_set_role(sb, role);
     bool done = heap_store(heap, heap_slot(heap, sb->class), heap_entry(old), heap_entry(sb)) == RSEQ_DONE;
     struct superblock *rest = done ? old : sb;
     if (rest != NULL) heap_file(heap, rest);

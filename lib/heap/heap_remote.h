@@ -34,8 +34,6 @@ static inline bool heap_keep(const struct superblock *sb, void *stub)
     return true;
 }
 
-static inline bool heap_owns(const struct superblock *sb) { return superblock_role(sb).owner == rseq_id(); }
-
 /* Makes the wide blocks that this id keeps pending. Returns true if there were any. No lock. */
 bool heap_keep_nothing(unsigned id);
 

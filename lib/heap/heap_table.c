@@ -47,14 +47,6 @@ bool heap_is_alone(void) { return atomic_load_explicit(&heap_count, memory_order
 /* Memory for a heap that another thread has made first; it serves for the next heap. */
 static _Atomic(struct heap *) heap_memory;
 
-static struct heap *memory_for_heap(void)
-{
-    struct heap *memory = atomic_exchange(&heap_memory, NULL);
-    return memory != NULL ? memory : metadata_alloc(sizeof *memory);
-}
-
-static void leave_memory(struct heap *memory) { atomic_store(&heap_memory, memory); }
-
 static struct heap *enter_heap(unsigned id, struct heap *memory)
 {
     ASSERT(lock_is_mine(&heap_table_lock) && atomic_load(&heap_table[id]) == NULL);
@@ -76,7 +68,8 @@ static COLD struct heap *heap_create(unsigned id)
     ASSERT(id < IDS_MAX);
     int saved = errno;
     unsigned caches = atomic_load(&heap_made) != 0 ? know_the_machine() : 0;
-    struct heap *memory = memory_for_heap();
+    struct heap *memory = atomic_exchange(&heap_memory, NULL);
+    if (memory == NULL) memory = metadata_alloc(sizeof *memory);
     lock_take(&heap_table_lock);
     topology_use_caches(caches);
     struct heap *heap = atomic_load(&heap_table[id]);
@@ -85,7 +78,7 @@ static COLD struct heap *heap_create(unsigned id)
         memory = NULL;
     }
     lock_give(&heap_table_lock);
-    if (memory != NULL) leave_memory(memory);
+    if (memory != NULL) atomic_store(&heap_memory, memory);
     errno = saved;
     return heap;
 }

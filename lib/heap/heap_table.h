@@ -123,14 +123,6 @@ static inline bool heap_is_active(const struct heap *heap, const struct superblo
     return heap_active(heap, sb->class) == sb;
 }
 
-/* Takes the threshold from a superblock: it will be active. */
-static inline void superblock_no_threshold(struct superblock *sb)
-{
-    union superblock_role role = sb->role;
-    role.regroup_at = HEAP_NEVER;
-    superblock_set_role(sb, role);
-}
-
 static inline void superblock_set_owner(struct superblock *sb, unsigned owner)
 {
     union superblock_role role = sb->role;

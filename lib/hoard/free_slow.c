@@ -41,7 +41,7 @@ void hoard_free_slow(void *block, const char *call)
     void *stub = sb != NULL ? arena_stub_of(arena, sb, block) : NULL;
     if (UNLIKELY(stub == NULL || block_may_be_free(stub)))
         free_found(arena, block, call);
-    else if (heap_path_is_locked() || !heap_owns(sb) || !heap_keep(sb, stub))
+    else if (heap_path_is_locked() || superblock_role(sb).owner != rseq_id() || !heap_keep(sb, stub))
         hoard_push(sb, stub);
 }
 

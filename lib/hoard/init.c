@@ -119,14 +119,6 @@ static void start_all(void)
     sizeclass_open_fast();
 }
 
-/* ld.so calls a preloaded malloc before libc's own start-up code has run. Then libreap-malloc's constructor
- * does the rest. */
-static bool libc_is_up(void)
-{
-    extern char **environ;
-    return environ != NULL;
-}
-
 static void report_at_exit(void)
 {
     report_end();
@@ -157,11 +149,14 @@ static void start_late(void)
     if (options.stats) atexit(report_at_exit);
 }
 
+/* ld.so calls a preloaded malloc before libc's own start-up code has run, which sets environ. Then
+ * libreap-malloc's constructor does the rest. */
 static void start_here(void)
 {
+    extern char **environ;
     atomic_store(&starter_is, &lock_depth);
     start_all();
-    if (libc_is_up()) start_late();
+    if (environ != NULL) start_late();
     atomic_store(&started, true);
 }
 

@@ -72,13 +72,6 @@ void *hoard_aligned(size_t alignment, size_t size, const void *caller); /* align
 int hoard_posix_memalign_any(void **block, size_t alignment, size_t size, const void *caller);
 size_t hoard_usable_size_any(const void *block, const char *call);
 
-/* The class of a size, in steps of BLOCK_UNIT, that the first table does not have: the allocator is not
- * started, there is no rseq, or a thread of the process has entered a reap. */
-static ALWAYS_INLINE unsigned hoard_second_class(size_t step)
-{
-    return redirect_reap == NULL ? sizeclass_second[step] : 0;
-}
-
 /* Returns true if heap_pop may serve a size above CLASS_SMALL_MAX. */
 static ALWAYS_INLINE bool hoard_is_medium(size_t size)
 {
@@ -87,13 +80,15 @@ static ALWAYS_INLINE bool hoard_is_medium(size_t size)
 }
 
 /* The fast path with slow paths that the caller chooses. These are tail calls, so they return to the caller
- * of the fast path. */
+ * of the fast path. The first table has no class while the allocator is not started, there is no rseq, or a
+ * thread of the process has entered a reap. */
 static ALWAYS_INLINE void *hoard_malloc_with(size_t size, void *(*slow)(size_t), void *(*medium)(size_t))
 {
     if (UNLIKELY(size > CLASS_SMALL_MAX)) return medium(size);
     size_t step = (size + BLOCK_UNIT - 1) / BLOCK_UNIT;
     unsigned class = sizeclass_fast[step];
-    if (UNLIKELY(class == 0) && (class = hoard_second_class(step)) == 0) return slow(size);
+    if (UNLIKELY(class == 0) && (redirect_reap != NULL || (class = sizeclass_second[step]) == 0))
+        return slow(size);
     void *block = heap_pop(class);
     return LIKELY(block != NULL) ? block : slow(size);
 }

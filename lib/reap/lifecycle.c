@@ -402,12 +402,6 @@ static ALWAYS_INLINE bool end_small(struct reap *reap, void **handle)
     return end_bumped(&parent->below, parent, reap, size, false, handle);
 }
 
-/* Returns true if a reap has nothing to end but its memory, and no flags. */
-static bool is_only_heap(const struct reap *reap)
-{
-    return !reap->below.first && !reap->cleanups && !reap->flags && !reap->born;
-}
-
 /* Does so with any reap without flags, which may keep a child, and votes. */
 static bool end_keeping(struct reap *reap, void **handle)
 {
@@ -549,7 +543,8 @@ static NOINLINE void destroy_slow(void **handle)
     if (!*handle) return;
     struct reap *reap = reap_hold(handle, "reapDestroy");
     ASSERT_SOUND(reap);
-    if (reap->heap && is_only_heap(reap)) reap_region_end_heap(reap);
+    if (reap->heap && !reap->below.first && !reap->cleanups && !reap->flags && !reap->born)
+        reap_region_end_heap(reap);
     if (reap_states(reap) == 0 && end_keeping(reap, handle)) return;
     check_may_end(reap, "reapDestroy");
     if (UNLIKELY(reap->below.first || reap->cleanups))

@@ -86,7 +86,7 @@ static const char *in_dead_chunk(const struct reap_chunk *chunk, const void *obj
 {
     size_t unit = reap_unit(object);
     bool whole = chunk->kind == REAP_WHOLE;
-    if (!reap_chunk_was_freed(chunk) || (uintptr_t)object % REAP_UNIT) return "not a live object";
+    if (chunk->tag != ~reap_chunk_tag(chunk) || (uintptr_t)object % REAP_UNIT) return "not a live object";
     return (whole ? unit == chunk->first : unit >= chunk->first) ? freed(call) : "not a live object";
 }
 

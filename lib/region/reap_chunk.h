@@ -47,11 +47,6 @@ static inline bool reap_chunk_is_live(const struct reap_chunk *chunk)
     return chunk->tag == reap_chunk_tag(chunk);
 }
 
-static inline bool reap_chunk_was_freed(const struct reap_chunk *chunk)
-{
-    return chunk->tag == ~reap_chunk_tag(chunk);
-}
-
 static inline void *reap_address(size_t unit) { return (void *)(unit * REAP_UNIT); }
 static inline size_t reap_unit(const void *pointer) { return (uintptr_t)pointer / REAP_UNIT; }
 

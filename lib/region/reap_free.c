@@ -46,12 +46,6 @@ static void list_gaps_of(const struct reap *reap, struct reap_chunk *chunk)
         entry_set_chunk(chunk);
 }
 
-/* Returns true if gaps of a regular chunk may be on lists. */
-static bool may_have_listed(const struct reap_chunk *chunk)
-{
-    return chunk->state == REAP_CHUNK_LISTED || chunk->state == REAP_CHUNK_SWEPT;
-}
-
 /* Returns true if gaps are used again: not while a mark is open, and not without tables. */
 static bool uses_gaps(const struct reap *reap)
 {
@@ -296,7 +290,7 @@ void reap_free_leave_hole(struct reap *reap)
     if (chunk->state == REAP_CHUNK_REGION)
         chunk->top = unit; /* before: other threads may look at its objects */
     reap_chunk_bump_nowhere(reap);
-    if (may_have_listed(chunk)) {
+    if (chunk->state == REAP_CHUNK_LISTED || chunk->state == REAP_CHUNK_SWEPT) {
         if (units > 0) push_gap(reap, unit, units);
     } else if (chunk->state == REAP_CHUNK_QUIET) {
         refile_quiet(reap, chunk);
