@@ -146,13 +146,13 @@ def sheet(title, panels, columns, caption):
     for i, ((head, svg), (width, height)) in enumerate(zip(panels, sizes)):
         x, below = 16 + i % columns * broad, 22 * bool(head)
         parts += [f'<text x="{x}" y="{y + 14}" class="strong">{escape(head)}</text>\n',
-                  svg.replace("<svg ", f'<svg x="{x}" y="{y + below}" width="{width}" height="{height}" ', 1)]
+                  str(svg).replace("<svg ", f'<svg x="{x}" y="{y + below}" width="{width}" height="{height}" ', 1)]
         if i % columns == columns - 1 or i == len(panels) - 1:
             y += max(height for _, height in sizes[i - i % columns:i + 1]) + below + 18
     width = columns * broad + 8
     lines = [part for line in caption for part in textwrap.wrap(line, width // 7)]
-    parts += [f'<text x="16" y="{y + 17 * i}" class="soft">{escape(line)}</text>\n' for i, line in enumerate(lines)]
-    height = y + 17 * len(lines)
+    parts += [f'<text x="16" y="{y + 10 + 17 * i}" class="soft">{escape(line)}</text>\n' for i, line in enumerate(lines)]
+    height = y + 10 + 17 * len(lines)
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
             f'aria-label="{escape(title)}">\n<style>\n{colours()}svg {{ font: 12.5px system-ui, "DejaVu Sans", sans-serif; fill: var(--ink); }} '
             '.title { font-size: 17px; } .title, .strong { font-weight: 700; } .soft { fill: var(--soft); }\n</style>\n'

@@ -241,7 +241,7 @@ def check_page():
     view = charts.View(made_up())
     html = page.page(view, machine.describe(), ["absent: tbb, for <it> is not there"], [("Interrupted & so on <here>.", True)])
     pictures = page.pictures(view, ["A machine & <a day>"])
-    expect(len(pictures) == 2, "there are two pictures of doc/figures.md")
+    expect([text.count("<svg x=") for text in pictures.values()] == [1, 3], "doc/figures.md has two pictures, of one part and of three")
     for name, text in {"report.html": html, "empty.html": page.page(charts.View([]), [], [], []), **pictures}.items():
         pathlib.Path(tmp, name).write_text(text)
         outside = re.findall(r'(?:src|href|srcset|data|action)\s*=\s*["\'](?!#)[^"\']*|url\((?!#)[^)]*|@import|<script|<link|<iframe', text)
