@@ -450,7 +450,7 @@ static void empty_tree(struct reap *top, unsigned depth, const char *call)
     }
 }
 
-void reapRewind(void **handle, const reap_mark *mark)
+static NOINLINE void rewind_any(void **handle, const reap_mark *mark)
 {
     HELD struct reap *reap = reap_hold(handle, "reapRewind");
     reap_mark_check(reap, mark, "reapRewind");
@@ -462,6 +462,11 @@ void reapRewind(void **handle, const reap_mark *mark)
     reap_alloc_take_remote(reap);
     reap_mark_rewind(reap, &to);
     reap->flags &= (uint8_t)~REAP_ENDING;
+}
+
+void reapRewind(void **handle, const reap_mark *mark)
+{
+    if (UNLIKELY(!reap_mark_rewind_usual(handle, mark))) rewind_any(handle, mark);
 }
 
 static void clear_parts(struct reap *reap)

@@ -48,29 +48,78 @@ void reap_mark_check(const struct reap *reap, const reap_mark *mark, const char 
     REAP_NOT_NULL(mark, call);
     unsigned depth = reap_depth(reap);
     bool is_open = mark->reap == reap && mark->depth > 0 && mark->depth <= depth;
-    if (is_open && mark->depth == depth && mark->number != reap->mark) is_open = false;
+    is_open = is_open && (mark->depth < depth || mark->number == reap->mark);
     if (!is_open || !is_place(reap, mark)) report_misuse(call, mark, "not an open mark of this reap");
 }
 
 /* --- depth ----------------------------------------------------------------------------------- */
 
-/* Sets the number of open marks. Other threads may create children meanwhile. Such a child is either on the
- * list already, where its depth is lowered, or it comes onto the list later and with the new depth. */
-static void set_depth(struct reap *reap, unsigned depth)
+/* Adds an open mark. A child that another thread creates meanwhile is older than the mark, or younger:
+ * whoever sees the flag sees the depth. */
+static ALWAYS_INLINE void raise_depth(struct reap *reap, unsigned depth)
 {
-    ASSERT(depth <= UINT16_MAX);
+    __atomic_store_n(&reap->depth, (uint16_t)depth, __ATOMIC_RELAXED);
+    __atomic_store_n(&reap->flags, reap->flags | REAP_MARKED, __ATOMIC_RELEASE);
+}
+
+static ALWAYS_INLINE void lower_depth(struct reap *reap, unsigned depth)
+{
+    ASSERT(depth <= reap_depth(reap));
+    __atomic_store_n(&reap->depth, (uint16_t)depth, __ATOMIC_RELAXED);
+    if (depth == 0) reap->flags &= (uint8_t)~REAP_MARKED;
+}
+
+static NOINLINE void lower_depth_locked(struct reap *reap, unsigned depth)
+{
     reap_tree_lock(&reap->below);
     for (struct reap *child = reap->below.first; child && child->born > depth; child = child->next)
         child->born = (uint16_t)depth;
-    reap->depth = (uint16_t)depth;
-    reap->flags = (uint8_t)(depth > 0 ? reap->flags | REAP_MARKED : reap->flags & ~REAP_MARKED);
+    lower_depth(reap, depth);
     reap_tree_unlock(&reap->below);
+}
+
+/* Lowers the number of open marks. A child that another thread creates meanwhile is either on the list
+ * already, where its depth is lowered, or it comes onto the list later and with the new depth. */
+static ALWAYS_INLINE void set_depth(struct reap *reap, unsigned depth)
+{
+    if (LIKELY(__libc_single_threaded && !reap_tree_has_children(reap)))
+        lower_depth(reap, depth);
+    else
+        lower_depth_locked(reap, depth);
 }
 
 void reap_mark_forget_all(struct reap *reap)
 {
     reap->mark_at = NULL;
     set_depth(reap, 0);
+}
+
+/* --- the usual case -------------------------------------------------------------------------- */
+
+/* An ordinary reap in region mode without limits. NULL: the handle is of another one, or wrong. */
+static ALWAYS_INLINE struct reap *usual(void **handle)
+{
+    struct reap *reap = LIKELY(UNKNOWN(handle) != NULL) ? *handle : NULL;
+    if (UNLIKELY(!handle_is_mapped(reap) || reap->heap || reap->flags & ~REAP_MARKED)) return NULL;
+    ASSERT_SOUND(reap);
+    return reap;
+}
+
+/* Returns true if nothing is pending, and the hole has units and ends with its chunk. */
+static ALWAYS_INLINE bool only_bumps(const struct reap *reap)
+{
+    const struct reap_chunk *chunk = reap->current;
+    uintptr_t more = atomic_load_explicit(&reap->remote, memory_order_relaxed);
+    more |= (uintptr_t)atomic_load_explicit(&reap->remote_chunks, memory_order_relaxed);
+    return more == 0 && reap->bump != reap->bump_max && chunk->dead == 0 &&
+           reap_address(chunk->end_unit) == reap->bump_max;
+}
+
+/* Returns true if it is the last mark of a usual reap. */
+static ALWAYS_INLINE bool is_last(const struct reap *reap, const reap_mark *mark)
+{
+    return UNKNOWN(mark) && reap->flags & REAP_MARKED && mark->reap == reap && mark->number == reap->mark &&
+           mark->place == reap->mark_at && mark->depth == reap->depth;
 }
 
 /* --- open ------------------------------------------------------------------------------------ */
@@ -88,7 +137,16 @@ static uint32_t note_room(struct reap *reap)
     return TO_THE_END;
 }
 
-void reapMark(void **handle, reap_mark *mark)
+static ALWAYS_INLINE void open_mark(struct reap *reap, reap_mark *mark, unsigned depth, uint32_t room)
+{
+    uint64_t outer = depth ? reap->mark : 0;
+    *mark = (reap_mark){reap, reap->bump, reap->mark_at, next_number(), outer, depth + 1, room};
+    reap->mark = mark->number;
+    reap->mark_at = reap->bump;
+    raise_depth(reap, depth + 1);
+}
+
+static NOINLINE void mark_any(void **handle, reap_mark *mark)
 {
     HELD struct reap *reap = reap_hold(handle, "reapMark");
     REAP_NOT_NULL(mark, "reapMark");
@@ -98,15 +156,18 @@ void reapMark(void **handle, reap_mark *mark)
     if (depth == UINT16_MAX) report_misuse("reapMark", reap_handle(reap), "65535 marks are open already");
     limit_suspend(reap);
     reap_free_mark(reap);
-    uint32_t room = note_room(reap);
-    *mark = (reap_mark){.reap = reap, .place = reap->bump, .outer_place = reap->mark_at, .room = room};
-    mark->number = next_number();
-    mark->depth = depth + 1;
-    mark->outer = depth ? reap->mark : 0;
-    reap->mark = mark->number;
-    reap->mark_at = reap->bump;
-    set_depth(reap, mark->depth);
+    open_mark(reap, mark, depth, note_room(reap));
     limit_resume(reap);
+}
+
+void reapMark(void **handle, reap_mark *mark)
+{
+    struct reap *reap = usual(handle);
+    unsigned depth = reap ? reap_depth(reap) : UINT16_MAX;
+    if (LIKELY(depth != UINT16_MAX && UNKNOWN(mark) && only_bumps(reap)))
+        open_mark(reap, mark, depth, TO_THE_END);
+    else
+        mark_any(handle, mark);
 }
 
 /* --- rewind ---------------------------------------------------------------------------------- */
@@ -157,30 +218,57 @@ void reap_mark_rewind(struct reap *reap, const reap_mark *mark)
     reap_quota_resume(reap);
 }
 
+bool reap_mark_rewind_usual(void **handle, const reap_mark *mark)
+{
+    struct reap *reap = usual(handle);
+    if (UNLIKELY(!reap || !is_last(reap, mark) || mark->room != TO_THE_END || !only_bumps(reap)))
+        return false;
+    struct reap_chunk *chunk = reap->current;
+    size_t unit = reap_unit(mark->place), top = reap_unit(reap->bump);
+    bool is_young = reap->chunks && reap->chunks->depth >= mark->depth;
+    bool is_asked = reap->cleanups && reap->cleanups->depth >= mark->depth;
+    if (is_young || is_asked || unit < chunk->first || unit > top || reap_tree_has_children(reap))
+        return false;
+    if (top > chunk->high) chunk->high = top;
+    bitmap_clear_range(chunk->starts, unit + 1, top + 1);
+    reap->bump = mark->place;
+    return true;
+}
+
 /* --- close ----------------------------------------------------------------------------------- */
 
 /* Lowers the depth of younger functions and chunks, those of later marks among them. */
-static void lower_depths(struct reap *reap, unsigned depth)
+static ALWAYS_INLINE void close_mark(struct reap *reap, const reap_mark *mark)
 {
-    for (struct reap_cleanup *it = reap->cleanups; it && it->depth > depth; it = it->next) it->depth = depth;
-    for (struct reap_chunk *it = reap->chunks; it && it->depth > depth; it = it->next)
-        it->depth = (uint16_t)depth;
+    unsigned outside = mark->depth - 1u;
+    for (struct reap_cleanup *it = reap->cleanups; it && it->depth > outside; it = it->next)
+        it->depth = outside;
+    for (struct reap_chunk *it = reap->chunks; it && it->depth > outside; it = it->next)
+        it->depth = (uint16_t)outside;
+    reap->mark = mark->outer;
+    reap->mark_at = mark->outer_place;
+    set_depth(reap, outside);
 }
 
-void reapUnmark(void **handle, const reap_mark *mark)
+static NOINLINE void unmark_any(void **handle, const reap_mark *mark)
 {
     HELD struct reap *reap = reap_hold(handle, "reapUnmark");
     reap_mark_check(reap, mark, "reapUnmark");
     if (UNLIKELY(reap_tree_is_going(reap)) && mark->depth <= reap->going_to)
         report_misuse("reapUnmark", mark, "reap is going back to it, or to a later mark");
     ASSERT_SOUND(reap);
-    unsigned outside = mark->depth - 1u;
     limit_suspend(reap);
-    lower_depths(reap, outside);
-    reap->mark = mark->outer;
-    reap->mark_at = mark->outer_place;
-    set_depth(reap, outside);
-    if (outside == 0) reap_free_unmark(reap);
+    close_mark(reap, mark);
+    if (!(reap->flags & REAP_MARKED)) reap_free_unmark(reap);
     reap_choose_mode(reap);
     limit_resume(reap);
+}
+
+void reapUnmark(void **handle, const reap_mark *mark)
+{
+    struct reap *reap = usual(handle);
+    if (LIKELY(reap && is_last(reap, mark)))
+        close_mark(reap, mark);
+    else
+        unmark_any(handle, mark);
 }

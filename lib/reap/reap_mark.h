@@ -33,6 +33,9 @@ void reap_mark_check(const struct reap *reap, const reap_mark *mark, const char 
 /* Frees the objects that are younger than the mark, which stays open. */
 void reap_mark_rewind(struct reap *reap, const reap_mark *mark);
 
+/* Does so after all checks, where it is but a bump pointer that goes back. False: nothing has changed. */
+bool reap_mark_rewind_usual(void **handle, const reap_mark *mark);
+
 /* Closes all marks of a reap that is being cleared, when it has no children and functions any more. */
 void reap_mark_forget_all(struct reap *reap);
 

@@ -129,12 +129,12 @@ static inline struct reap_list *reap_tree_list_of(const struct reap *reap)
 }
 
 /* Lists a reap, and returns its parent's flags (0: it has none). The list is locked: the reap is born at the
- * depth of the parent's open marks, which changes under the lock (reap_mark.c). */
+ * depth of the parent's open marks, which is lowered under the lock (reap_mark.c). */
 static ALWAYS_INLINE unsigned reap_tree_add_locked(struct reap_list *list, struct reap *reap)
 {
     ASSERT(reap->parent != reap && reap->tag != 0 && !reap->prev);
-    unsigned flags = reap->parent ? reap->parent->flags : 0;
-    if (UNLIKELY(flags & REAP_SPECIAL)) reap->born = reap_depth(reap->parent);
+    unsigned flags = reap->parent ? __atomic_load_n(&reap->parent->flags, __ATOMIC_ACQUIRE) : 0;
+    if (UNLIKELY(flags & REAP_MARKED)) reap->born = __atomic_load_n(&reap->parent->depth, __ATOMIC_RELAXED);
     reap_tree_push(list, reap);
     return flags;
 }

@@ -270,7 +270,7 @@ struct reap {
     uint32_t entered;          /* how often (see reap_enter.h); a shared reap: by how many threads */
     uint32_t entered_in;       /* see reap_enter.h */
     uint64_t mark;             /* the last open mark's number; undefined without REAP_MARKED, as: */
-    uint16_t depth;            /* number of open marks; changes under the lock */
+    uint16_t depth;            /* number of open marks; sinks under the lock */
     uint16_t going_to;         /* the depth to rewind to, or 0; undefined unless REAP_ENDING, as: */
     uint32_t ending_in;        /* see reap_tree.h, Fork */
 };
