@@ -11,8 +11,7 @@
 
 #include "arena/arena_table.h"
 
-/* The next piece is found by its address: once slots of a piece are free, its struct may belong to other
- * addresses. */
+/* The next piece is found by its address: once slots of it are free, its struct may be of others. */
 struct piece {
     struct arena *arena;
     char *base;           /* of the arena */

@@ -5,8 +5,6 @@
 #include "base/options.h"
 #include "os/pages.h"
 
-/* --- the speed of huge pages ------------------------------------------------------------------ */
-
 enum { HUGE_PAGE = 2 * 1024 * 1024, SLOW_NS = 1000000, PAUSE = 4, PAUSE_MAX = 1024 };
 
 static _Atomic unsigned pause;   /* arenas without them after the latest slow one; 0: it was quick */
@@ -41,8 +39,6 @@ bool huge_pages_touch(void *start)
     }
     return slow;
 }
-
-/* --- which arenas have them ------------------------------------------------------------------- */
 
 /* With thp=grown arenas of superblocks get huge pages, in programs that hold much already. They lose them
  * when memory of the arena goes back to the OS: the kernel would fill the hole again. Sparse superblocks get
@@ -97,8 +93,7 @@ void arena_advise_mapping(struct arena *arena, size_t size)
         pages_huge(arena->base, size, options.thp == THP_ALWAYS);
 }
 
-/* arena_no_huge_pages takes huge pages from the arenas beside it too, which mostly were made together with
- * it. */
+/* arena_no_huge_pages takes huge pages from the arenas beside it too, mostly made together with it. */
 void arena_touch(struct superblock *sb)
 {
     struct arena *arena = pagemap_find(slot_start(sb));

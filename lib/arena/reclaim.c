@@ -133,13 +133,11 @@ size_t arena_purge(uint64_t min_age) { return purge_older(pages_clock(), min_age
 
 /* --- the rule ---------------------------------------------------------------------------------- */
 
-/* What the program has not wanted for purge_ms goes back: a slow path gives it back, once in purge_ms, or the
- * thread that purges.
- *
- * A program that frees most of what it had may come to no slow path later. So a fall, which is a free that
- * leaves three times as much unused as used and FALL_SLACK besides, gives unused memory back at once. But
- * the bytes that the program wanted again within purge_ms after the fall before this one stay: the unused
- * ones that came into use, and those that were held beside them, as large objects fit into few gaps.
+/* What the program has not wanted for purge_ms goes back: by a slow path, once in purge_ms, or by the thread
+ * that purges. A program that frees most of what it had may come to no slow path later. So a fall, which is a
+ * free that leaves three times as much unused as used and FALL_SLACK besides, gives unused memory back at
+ * once. But the bytes that the program wanted again within purge_ms after the fall before this one stay: the
+ * unused ones that came into use, and those that were held beside them, as large objects fit into few gaps.
  *
  *     held   |  __            ____ most
  *            | /  \__________/    \__

@@ -151,8 +151,7 @@ unsigned superblock_put_pending(struct superblock *sb, const struct chain *chain
 /* Returns after how many more pending blocks the heap looks at them: f of the superblock, at most a quarter.
  * With a greater step, the pending blocks that the heap has not seen and the free blocks that it allows could
  * together be a whole superblock, and one live block could hold each of them (bound.md). With notes, one
- * block may free a whole line, and the free blocks of its line count only then: so the heap looks more
- * often. */
+ * block may free a whole line, whose blocks count only then: so the heap looks more often. */
 static unsigned pending_step(const struct superblock *sb)
 {
     unsigned capacity = superblock_class(sb)->capacity;

@@ -3,15 +3,11 @@
 
 #include "base/base.h"
 
-/* --- AddressSanitizer ------------------------------------------------------------------------ */
-
 void __asan_poison_memory_region(const volatile void *at, size_t size) __attribute__((weak));
 void __asan_unpoison_memory_region(const volatile void *at, size_t size) __attribute__((weak));
 void __asan_describe_address(void *at) __attribute__((weak));
 
 static bool has_asan(void) { return __asan_unpoison_memory_region != NULL; }
-
-/* --- Memcheck -------------------------------------------------------------------------------- */
 
 #ifdef REAP_VALGRIND
 #include <valgrind/memcheck.h>
@@ -31,8 +27,6 @@ static bool has_memcheck(void)
     char probe = 0;
     return VALGRIND_MAKE_MEM_DEFINED(&probe, sizeof probe) != 0;
 }
-
-/* --- both ------------------------------------------------------------------------------------ */
 
 bool sanitizer_running(void) { return has_asan() || has_memcheck(); }
 

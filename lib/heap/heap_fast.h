@@ -124,8 +124,7 @@ static ALWAYS_INLINE void *heap_kept_get(unsigned class)
     return stub;
 }
 
-/* Takes the stub of a wide class that this id freed last, or else the active superblock's first; NULL: none.
- */
+/* Takes the stub of a wide class that this id freed last, or the active superblock's first; NULL: none. */
 static ALWAYS_INLINE void *heap_pop_wide(unsigned class)
 {
     void *stub = heap_kept_get(class);

@@ -42,8 +42,7 @@ written:
     superblock_written(block);
 }
 
-/* Stores a word to this heap's active superblock of the class, if that is still the entry's, and has the
- * expected word. */
+/* Stores a word to this heap's active superblock of the class, if it is the entry's and has the expected. */
 static inline enum rseq_result heap_store_word(unsigned class, uint64_t entry, uint64_t expected,
                                                uint64_t value)
 {

@@ -9,8 +9,7 @@
 /* clang-format off */
 
 /* The jump to the label `written`, where the block is reported. Clang before 17 has no outputs of an asm goto
- * at its labels. There the block's address goes through memory, and the process ends before another thread
- * writes it. */
+ * at labels: the block's address goes through memory, and the process ends before others write it. */
 #if defined __clang__ && __clang_major__ < 17
 static char *volatile heap_found __attribute__((unused));
 #define HEAP_IF_WRITTEN                                                                                      \
@@ -64,8 +63,7 @@ written:
     superblock_written(HEAP_FOUND(block));
 }
 
-/* Stores a word to this heap's active superblock of the class, if that is still the entry's, and has the
- * expected word. */
+/* Stores a word to this heap's active superblock of the class, if it is the entry's and has the expected. */
 static inline enum rseq_result heap_store_word(unsigned class, uint64_t entry, uint64_t expected,
                                                uint64_t value)
 {

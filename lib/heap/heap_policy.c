@@ -22,8 +22,6 @@ static unsigned use_id(unsigned id)
     return id;
 }
 
-/* --- in turn --------------------------------------------------------------------------------- */
-
 static unsigned next_in_turn(void)
 {
     static _Atomic unsigned turn;
@@ -41,8 +39,6 @@ static unsigned dealt_for(unsigned allocations)
     left--;
     return heap_of_thread - 1u;
 }
-
-/* --- a thread's own -------------------------------------------------------------------------- */
 
 /* A thread holds the robust mutex of its heap to its very end. The kernel marks a mutex that a thread leaves
  * locked, after all destructors, however the thread ended. So the library needs no hook at the end of a
@@ -106,8 +102,6 @@ bool heap_policy_has_ended(unsigned id)
     kernel_in_libc = false;
     return taken && ended;
 }
-
-/* --- all of them ----------------------------------------------------------------------------- */
 
 bool heap_policy_needs_locks(void) { return options.heaps != HEAPS_CID && options.heaps != HEAPS_CPU; }
 

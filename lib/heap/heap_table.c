@@ -23,8 +23,6 @@ _Static_assert((int)IDS_MAX <= (int)HEAP_NONE, "ids fit a role");
 _Static_assert(offsetof(struct superblock, word) == 0 && offsetof(struct superblock, origin) == 8,
                "the fast path knows where these are");
 
-/* --- heaps and their locks ------------------------------------------------------------------- */
-
 /* Called when there are two heaps that trade, and threads that wait for each other. With less than the time
  * of two processors, spinning is of no use. The calls read files, so no lock is held. */
 static unsigned know_the_machine(void)
@@ -128,8 +126,6 @@ struct heap *heap_lock_of(struct superblock *sb)
         lock_give(&heap->lock);
     }
 }
-
-/* --- totals and checks ----------------------------------------------------------------------- */
 
 struct heap_totals heap_totals(void)
 {

@@ -22,8 +22,6 @@ enum {
 static _Atomic bool begun, asked;
 static _Atomic size_t least; /* bytes held */
 
-/* --- the thread ------------------------------------------------------------------------------ */
-
 static void sleep_ms(unsigned ms)
 {
     struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
@@ -90,8 +88,6 @@ COLD void purge_thread_start(void)
     else
         report_line("REAP_OPTIONS: no thread reap-purge: error %u of pthread_create", (unsigned)error);
 }
-
-/* --- when it starts -------------------------------------------------------------------------- */
 
 static bool purge_thread_is_due(void)
 {

@@ -15,8 +15,6 @@
 __thread void *redirect_reap;
 bool redirect_on;
 
-/* --- the text of a caller -------------------------------------------------------------------- */
-
 enum { TEXTS = 128 }; /* for a text that has no room here, ld.so is asked each time */
 
 /* libc's texts come first, then others in the order of their first call of malloc. The text of an unloaded
@@ -96,8 +94,6 @@ bool redirect_is_programs(const void *caller)
     return caller != NULL && redirect_on && !kernel_in_libc && !in_system((uintptr_t)caller);
 }
 
-/* --- start ----------------------------------------------------------------------------------- */
-
 static void begin_redirecting(void)
 {
     dl_iterate_phdr(note_system, NULL);
@@ -114,8 +110,6 @@ void redirect_start(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (redirect_on) pthread_once(&once, begin_redirecting);
 }
-
-/* --- functions of the user's ----------------------------------------------------------------- */
 
 unsigned process_generation = 1;
 

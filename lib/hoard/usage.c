@@ -64,8 +64,6 @@ int usage_walk_classes(int (*fn)(const struct hoard_class *sizes, void *arg), vo
     return result;
 }
 
-/* --- the report ------------------------------------------------------------------------------ */
-
 __attribute__((format(printf, 2, 3))) static void line(FILE *out, const char *format, ...)
 {
     char text[512];

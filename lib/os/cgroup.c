@@ -50,8 +50,7 @@ static void lower_limit(const char *directory, struct cgroup *group)
     if (cpus < group->cpus) group->cpus = (unsigned)cpus;
 }
 
-/* Lowers the limits to those of the group at path, which has `size` bytes, and of each directory above it up
- * to the mount. */
+/* Lowers the limits to those of the group at path, of `size` bytes, and of the directories above it. */
 static void climb(const char *root, const char *path, size_t size, struct cgroup *group)
 {
     char directory[PATH_SIZE];

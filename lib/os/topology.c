@@ -27,8 +27,6 @@ unsigned topology_cache(unsigned cpu)
     return topology_caches_now() > 1 && cpu < TOPOLOGY_CPUS ? cache_of[cpu] : 0;
 }
 
-/* --- given ----------------------------------------------------------------------------------- */
-
 static void note(unsigned cpu, unsigned core, unsigned cache)
 {
     ASSERT(cpu < TOPOLOGY_CPUS && cache < TOPOLOGY_CACHES);
@@ -36,8 +34,6 @@ static void note(unsigned cpu, unsigned core, unsigned cache)
     cache_of[cpu] = (uint8_t)cache;
     if (cache >= topology_caches) topology_caches = cache + 1;
 }
-
-/* --- read ------------------------------------------------------------------------------------ */
 
 /* Adds the CPUs of a list such as "0-3,8-11", which is the kernel's format, to the set. */
 static void parse_list(const char *text, const char *end, struct topology_cpus *cpus)

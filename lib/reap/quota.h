@@ -40,8 +40,6 @@
 
 #include "region/reap_chunk.h"
 
-/* --- around each slow path of a limited reap ------------------------------------------------- */
-
 /* limit_suspend subtracts the bumped bytes from the room, and gives the bump pointer the whole hole again;
  * limit_resume lowers `end` to where the room ends. They enclose each slow path that allocates or frees. */
 void reap_quota_suspend(struct reap *reap);
@@ -70,8 +68,6 @@ void reap_quota_give_room(struct reap *reap);
 /* A number of bytes that no limit of the reap refuses at the moment. */
 size_t reap_quota_left(const struct reap *reap);
 
-/* --- lives ----------------------------------------------------------------------------------- */
-
 /* Puts a new reap below the limiters of its parent. */
 void reap_quota_begin(struct reap *reap, const struct reap *parent);
 
@@ -95,8 +91,6 @@ bool reap_quota_adopt(struct reap *top, const struct reap *parent);
 /* Returns true if other limiters will be above the tree there. */
 bool reap_quota_adopt_changes(const struct reap *top, const struct reap *parent);
 
-/* --- from reap to reap ----------------------------------------------------------------------- */
-
 /* Before an object of `bytes` bytes moves: `to` draws for it on the limiters that it does not share with
  * `from`. This may call a function of reapOnLimit. False: a limit would be exceeded (ENOMEM). No limit of the
  * two is suspended. */
@@ -108,8 +102,6 @@ void reap_quota_passed(struct reap *from, struct reap *to, size_t bytes);
 /* Before a reap ends. Aborts if a function of reapOnLimit that runs in this thread must leave it alone: the
  * reap asks for memory, or its limit is met. After the return the memory may be a reap again. */
 void reap_quota_gone(struct reap *reap);
-
-/* --- from other threads ---------------------------------------------------------------------- */
 
 /* Before an object of a limited reap becomes pending: counts its bytes. False: there are too many. */
 bool reap_quota_count(struct reap *reap, size_t bytes);

@@ -68,8 +68,7 @@
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-/* Enters a part, after a wait. False: this thread has taken the reap, or it is alone; then the thread holds
- * it once more. */
+/* Enters a part, after a wait. False: this thread has taken the reap, or it is alone: it is held again. */
 bool reap_part_enter(struct reap_part *part);
 
 /* The part for a new object of this thread, made if need be. It may be barred. */

@@ -27,11 +27,7 @@ void reap_tree_wait(struct reap_list *list)
     }
 }
 
-/* --- roots ----------------------------------------------------------------------------------- */
-
 SPARSE_LIVE_START struct root_list reap_roots[ROOT_LISTS];
-
-/* --- walks ----------------------------------------------------------------------------------- */
 
 bool reap_tree_walk(const struct reap_list *list, bool (*fn)(struct reap *reap, unsigned depth, void *arg),
                     void *arg)
@@ -88,8 +84,6 @@ size_t reap_tree_count(struct reap *parent)
     reap_tree_unlock(&parent->below);
     return count;
 }
-
-/* --- adopting -------------------------------------------------------------------------------- */
 
 static struct reap_list adopters; /* an empty one: adopting threads take its lock */
 

@@ -182,8 +182,7 @@ int reapFreeAny(void *object)
         free_from_any(chunk, object, "reapFreeAny");
         return 0;
     }
-    /* Within an object that lies apart, or freed and not given back: what a dead one gave back may be
-     * malloc's. */
+    /* Within an object that lies apart, or freed and not given back: else it may be malloc's. */
     const struct reap_chunk *around = object ? apart_find_around(object) : NULL;
     if (UNLIKELY(around && (reap_chunk_is_live(around) || apart_waits(object))))
         reap_misuse_object("reapFreeAny", NULL, object);

@@ -31,7 +31,7 @@ void *reap_dead_take(struct reap *reap, size_t units)
 {
     struct reap_chunk *chunk = reap->current;
     struct dead_blocks *list = &chunk->dead_list;
-    void *object = list->sizes & reap_dead_size(units) ? take_listed(reap, chunk, units) : NULL;
+    void *object = take_listed(reap, chunk, units);
     if (!object) {
         list->misses++;
         if (units * REAP_UNIT <= (size_t)(reap->bump_max - reap->bump))
@@ -52,8 +52,7 @@ void reap_dead_absorb(struct reap *reap, struct reap_chunk *chunk)
         bitmap_clear(chunk->starts, unit);
         unit = before;
     }
-    if (unit != reap_unit(reap->bump))
-        chunk->dead_list = (struct dead_blocks){0, 0, DEAD_FREES, 0}; /* stale */
+    if (unit != reap_unit(reap->bump)) chunk->dead_list = (struct dead_blocks){0, DEAD_FREES, 0}; /* stale */
     reap->bump = reap_address(unit);
     reap->end = chunk->dead != 0 ? reap->bump : reap->bump_max;
 }

@@ -54,8 +54,7 @@ static ALWAYS_INLINE bool reap_dead_at(const struct reap_chunk *chunk, size_t un
     return *reap_dead_bits(chunk, unit) >> unit % 32 & 1;
 }
 
-/* Clears a chunk's dead bits before the first one is set. Without a call: a free that makes none saves no
- * registers. */
+/* Clears a chunk's dead bits before the first one is set. A free that makes no call saves no registers. */
 static ALWAYS_INLINE void reap_dead_begin(struct reap_chunk *chunk)
 {
     uint64_t *words = (uint64_t *)(void *)chunk_map_lives(chunk);
@@ -64,7 +63,7 @@ static ALWAYS_INLINE void reap_dead_begin(struct reap_chunk *chunk)
     } else {
         for (size_t i = 0; i < chunk->size / 1024; i++) *UNKNOWN(&words[i]) = 0; /* no memset */
     }
-    chunk->dead_list = (struct dead_blocks){0, 0, 0, DEAD_MISSES};
+    chunk->dead_list = (struct dead_blocks){0, 0, DEAD_MISSES};
 }
 
 /* Counts units more, or less: afterwards other threads may look at the bits. */
@@ -72,9 +71,6 @@ static ALWAYS_INLINE void reap_dead_count(struct reap_chunk *chunk, size_t units
 {
     __atomic_store_n(&chunk->dead, chunk->dead + units, __ATOMIC_RELEASE);
 }
-
-/* The bit of a size in `sizes`. */
-static ALWAYS_INLINE uint64_t reap_dead_size(size_t units) { return (uint64_t)1 << (units < 64 ? units : 0); }
 
 /* Makes a block of the current chunk a dead one. */
 static ALWAYS_INLINE void reap_dead_set(struct reap *reap, struct reap_chunk *chunk, size_t unit, size_t end)
@@ -85,7 +81,6 @@ static ALWAYS_INLINE void reap_dead_set(struct reap *reap, struct reap_chunk *ch
     reap_dead_count(chunk, end - unit);
     struct dead_blocks *list = &chunk->dead_list;
     *(dead_block *)reap_address(unit) = dead_block_of(list->first, end - unit);
-    list->sizes |= reap_dead_size(end - unit);
     list->first = (uint32_t)(unit - chunk->first + 1);
 }
 

@@ -203,7 +203,7 @@ static NOINLINE void convert(struct reap *reap, struct reap_chunk *chunk)
 {
     size_t top = reap_chunk_top(chunk), from = (uintptr_t)chunk / 1024, n = chunk->size / 1024;
     uint64_t *lives = reap_chunk_lives(chunk);
-    struct dead_blocks dead = {0, 0, 0, 0};
+    struct dead_blocks dead = {0, 0, 0};
     ASSERT(reap->heap && !chunk->lives && chunk->owner == reap);
     if (chunk->dead != 0) {
         dead = chunk->dead_list;

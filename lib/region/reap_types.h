@@ -106,7 +106,6 @@ struct reap;
 
 /* What a chunk with dead bits has for the next objects: see reap_dead.h. */
 struct dead_blocks {
-    uint64_t sizes;  /* bit n: one of n units may be on the list; bit 0: a bigger one */
     uint32_t first;  /* the newest one: its unit, from the chunk's `first` on, and 1; 0: the list is empty */
     uint16_t frees;  /* blocks that have become dead since none was */
     uint16_t misses; /* objects since the last free for which there was none */
