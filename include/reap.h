@@ -595,15 +595,19 @@ extern inline REAP_ATTRIBUTE(gnu_inline) void *reapMalloc(void **reap, size_t si
 extern inline REAP_ATTRIBUTE(gnu_inline) int reapAppend(void **reap, reap_builder *builder, const void *bytes,
                                                         size_t n)
 {
-    __asm__("" : "+r"(reap), "+r"(builder), "+r"(bytes));
-    char *to = reap && builder && builder->data ? builder->data + builder->length : NULL;
-    int is_apart = (uintptr_t)bytes + n <= (uintptr_t)to || (uintptr_t)to + n <= (uintptr_t)bytes;
-    if (!to || !*reap || !bytes || !is_apart || builder->length >= builder->room ||
-        n >= builder->room - builder->length)
+    void **handle = reap;
+    reap_builder *to = builder;
+    const void *from = bytes;
+    char *end;
+    int is_apart;
+    __asm__("" : "+r"(handle), "+r"(to), "+r"(from));
+    end = handle && to && to->data ? to->data + to->length : NULL;
+    is_apart = (uintptr_t)from + n <= (uintptr_t)end || (uintptr_t)end + n <= (uintptr_t)from;
+    if (!end || !*handle || !from || !is_apart || to->length >= to->room || n >= to->room - to->length)
         return reap_append_called(reap, builder, bytes, n);
-    __builtin_memcpy(to, bytes, n);
-    to[n] = '\0';
-    builder->length += n;
+    __builtin_memcpy(end, from, n);
+    end[n] = '\0';
+    to->length += n;
     return 0;
 }
 #endif

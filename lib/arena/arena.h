@@ -2,9 +2,9 @@
 /* arena.h: the addresses of superblocks, spans and mappings.
  *
  * An arena is 4 MiB of addresses at a multiple of 4 MiB, in 64 slots of 64 KiB. Its descriptors lie apart, in
- * metadata. A superblock has one to sixteen slots. A span is a run of slots for one object of up to 32 MiB,
- * and may go on in the next arenas. A larger object, or one that has grown above 4 MiB while no slots with
- * memory are free, has a mapping of its own, and a struct arena of which only the first slot is in use.
+ * metadata. A superblock has one to sixteen slots. A span is a run of slots for one object, and may go on
+ * in the next arenas: it has up to 32 MiB. A larger object, or one that has grown above 4 MiB while no slots
+ * with memory are free, has a mapping of its own, and a struct arena of which only the first slot is in use.
  *
  *     address space   ....|   arena   |   arena   |....|  mapping of 36 MiB        |....
  *                         | superblock, ... span ...|  |                           |
