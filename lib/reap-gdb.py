@@ -266,9 +266,8 @@ def chunk_walk():
         elif kind == SPAN_CHUNK:
             yield cast(number(slot['origin']) + BIAS, 'reap_chunk')
     lent = gdb.parse_and_eval("'user_memory.c'::table")
-    for pieces in (lent['outer'], lent['inner']):
-        for i in range(int(pieces['count'])):
-            yield cast(pieces['at'][i]['start'], 'reap_chunk')
+    for i in range(int(lent['count'])):
+        yield cast(lent['at'][i]['start'], 'reap_chunk')
 
 
 def roots():
