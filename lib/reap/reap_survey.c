@@ -181,7 +181,8 @@ static int walk(struct reap *top, see_reap *see, void *arg)
 {
     struct survey survey = {NULL, 0, 0, 0, 0};
     int result = 0;
-    bool is_room = room_for_views(&survey, ROOM);
+    bool is_room =
+        room_for_views(&survey, ROOM) || room_for_views(&survey, ROOM / 16); /* few addresses left */
     for (unsigned n = 0; is_room && result == 0 && n <= (top ? 0 : ROOT_LISTS); n++) {
         while (is_room && !collect_all(&survey, top, n)) is_room = room_for_views(&survey, 2 * survey.room);
         if (is_room) result = show_all(&survey, see, arg);

@@ -243,7 +243,7 @@ run_hard() {
 run_out() {
     mode="$1, no memory"
     reap_prepare "$tmp/$1-out" "$1" 'ReapStatus On' 'ReapLimitHard 2G' 'ThreadStackSize 262144'
-    ulimit -S -v 500000
+    ulimit -S -v 501200
     httpd_start "$dir" "$reaps"
     ulimit -S -v unlimited
     ask '/runaway?quiet=20000'
